@@ -13,6 +13,7 @@ A name that citerec itself uses in a group keeps its meaning. `docs/guides/exten
 exporter and a retriever.
 """
 
+from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,45 +22,45 @@ from citerec.errors import ConfigError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-ENCODERS = "citerec.encoders"
-EXPORTERS = "citerec.exporters"
-READERS = "citerec.readers"
-RETRIEVERS = "citerec.retrievers"
-RERANKERS = "citerec.rerankers"
-FEATURES = "citerec.features"
 
+class Plugins(StrEnum):
+    """The groups of entry points."""
 
-@cache
-def names(group: str) -> tuple[str, ...]:
-    """Return the names of the parts of a group, in alphabetical order."""
-    return tuple(sorted(_registered(group)))
+    ENCODERS = "citerec.encoders"
+    EXPORTERS = "citerec.exporters"
+    READERS = "citerec.readers"
+    RETRIEVERS = "citerec.retrievers"
+    RERANKERS = "citerec.rerankers"
+    FEATURES = "citerec.features"
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the parts of this group, in alphabetical order."""
+        return tuple(sorted(_registered(self)))
 
-@cache
-def load(group: str, name: str) -> Any:
-    """Import a part; ConfigError if there is none of this name, or its package cannot be imported."""
-    if name not in _registered(group):
-        there = (
-            f"there are: {', '.join(names(group))}"
-            if names(group)
-            else "no package adds one"
-        )
-        part = group.removeprefix("citerec.").removesuffix("s")
-        raise ConfigError(f"no {part} {name!r}; {there}")
-    point = _registered(group)[name]
-    try:
-        return point.load()
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"{name!r} of {group}, registered as {point.value}, cannot be loaded: {error}"
-        ) from error
+    def load(self, name: str) -> Any:
+        """Import a part; ConfigError if there is none of this name, or its package cannot be imported."""
+        registered = _registered(self)
+        if name not in registered:
+            there = (
+                f"there are: {', '.join(self.names)}"
+                if registered
+                else "no package adds one"
+            )
+            part = self.removeprefix("citerec.").removesuffix("s")
+            raise ConfigError(f"no {part} {name!r}; {there}")
+        point = registered[name]
+        try:
+            return point.load()
+        except (ImportError, AttributeError) as error:
+            raise ConfigError(
+                f"{name!r} of {self}, registered as {point.value}, cannot be loaded: {error}"
+            ) from error
 
 
 @cache
 def _registered(group: str) -> "dict[str, EntryPoint]":
     # imported here, as few commands need it
-    from importlib.metadata import (
-        entry_points,
-    )
+    from importlib.metadata import entry_points
 
     return {point.name: point for point in entry_points(group=group)}

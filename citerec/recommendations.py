@@ -7,12 +7,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-import numpy.typing as npt
-
 from citerec.display import percentage, plural, some_of, visible
 from citerec.errors import ConfigError
 from citerec.export import Format, Result, pieces
+from citerec.files.arrays import Rows
 from citerec.index.folder import IndexFolder
 from citerec.index.papers import NO_YEAR
 from citerec.retrieve.fuse import ranks_and_scores
@@ -83,12 +81,9 @@ class Recommendations(Result, Sequence[Recommendation]):
         Raises:
             ConfigError: If there is no such field.
         """
-        from citerec.export.jsonl import FIELDS, items
+        from citerec.export.jsonl import check_fields, items
 
-        if unknown := [name for name in fields if name not in FIELDS]:
-            raise ConfigError(
-                f"no field {unknown[0]!r}; choose from {', '.join(FIELDS)}"
-            )
+        check_fields(fields)
         return items(self, fields)
 
     def export(self, format: str) -> str:
@@ -170,7 +165,7 @@ def relative_scores(items: Sequence[Recommendation]) -> tuple[Recommendation, ..
     return tuple(replace(item, score=score, probability=None) for item, score in scored)
 
 
-def _places(hits: Hits, rows: npt.NDArray[np.int32]) -> list[tuple[int, float]]:
+def _places(hits: Hits, rows: Rows) -> list[tuple[int, float]]:
     """Return the rank and the score of each row in the hits of a stage; rank 0 if it is not a hit."""
     ranks, scores = ranks_and_scores(hits, rows)
     return list(zip(ranks.tolist(), scores.tolist(), strict=True))

@@ -10,8 +10,9 @@ import numpy as np
 from citerec.bibliography.keys import id_key, title_key
 from citerec.display import one_line
 from citerec.errors import ConfigError, PaperNotFoundError
+from citerec.files.arrays import Counts, Rows
 from citerec.index.folder import IndexFolder
-from citerec.index.papers import NO_YEAR, Lengths, Rows
+from citerec.index.papers import NO_YEAR
 from citerec.match.papers import rows_by_doi
 from citerec.recommendations import Recommendations, as_recommendations
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -249,7 +250,7 @@ class Corpus:
         return LinkedPapers(tuple(papers[row] for row in chosen), len(rows), offset)
 
     @cached_property
-    def _counts(self) -> Lengths:
+    def _counts(self) -> Counts:
         """How many papers of the corpus cite each row, shape (papers,)."""
         return self.index.graph.citation_counts()
 

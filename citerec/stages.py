@@ -20,9 +20,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from citerec import plugins
 from citerec.errors import ConfigError
 from citerec.index.folder import IndexFolder
+from citerec.plugins import Plugins
 from citerec.rules.eligible import within
 from citerec.types import (
     CandidateSet,
@@ -170,7 +170,7 @@ def checked_hits(
 
 def builders(names: Sequence[str]) -> dict[str, Built]:
     """Return registered retrievers that keep data in an index; ConfigError if one is unknown, or keeps nothing."""
-    found = {name: plugins.load(plugins.RETRIEVERS, name) for name in names}
+    found = {name: Plugins.RETRIEVERS.load(name) for name in names}
     if without := [
         name for name, factory in found.items() if not hasattr(factory, "build")
     ]:

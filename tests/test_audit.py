@@ -7,12 +7,12 @@ import pytest
 from support.types import Build, Capture, MonkeyPatch
 
 from citerec.cli import run
-from citerec.evaluation.audit import audit, without_future
 from citerec.evaluation.protocol import CitationScope, EvalConfig, load_eval_set
 from citerec.evaluation.systems import Systems
 from citerec.graph import temporal
 from citerec.index.folder import IndexFolder
 from citerec.index.papers import open_lookup
+from citerec.lab.audit import audit, audit_systems, without_future
 from citerec.match.papers import write_tables
 from citerec.types import Hits
 
@@ -89,7 +89,7 @@ def test_a_run_that_knows_only_the_past_passes(index: IndexFolder) -> None:
     setting = EvalConfig(known_graph=CitationScope.EARLIER)
     systems = Systems(index, eval_set, setting)
 
-    checked = systems.audit(["bm25", "expanded"])
+    checked = audit_systems(systems, ["bm25", "expanded"])
 
     assert checked.faults == ()
     assert (checked.queries, checked.lists) == (
@@ -102,9 +102,8 @@ def test_a_run_that_knows_only_the_past_passes(index: IndexFolder) -> None:
 def test_the_sample_passes_with_all_features(sample_index: IndexFolder) -> None:
     eval_set = load_eval_set(sample_index, "test")
 
-    checked = Systems(
-        sample_index, eval_set, EvalConfig(known_graph=CitationScope.EARLIER)
-    ).audit(["bm25"])
+    setting = EvalConfig(known_graph=CitationScope.EARLIER)
+    checked = audit_systems(Systems(sample_index, eval_set, setting), ["bm25"])
 
     assert checked.faults == ()
     assert checked.candidates > 0

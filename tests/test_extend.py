@@ -24,6 +24,8 @@ from citerec.evaluation.systems import Systems
 from citerec.export import formats
 from citerec.files.reading import read_toml
 from citerec.index.folder import IndexFolder, open_index
+from citerec.lab.audit import audit_systems
+from citerec.plugins import Plugins
 from citerec.rank.features import NAMES, Feature
 from citerec.rank.ltr import open_ranker
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -53,8 +55,7 @@ def cli(invoke: Invoke) -> Cli:
 
 
 def forget_plugins() -> None:
-    for function in (plugins.names, plugins.load, plugins._registered):
-        function.cache_clear()
+    plugins._registered.cache_clear()
 
 
 @pytest.fixture
@@ -203,7 +204,7 @@ def test_a_registered_retriever_is_fused_as_an_object_is(
     guide: None, sample_index: IndexFolder
 ) -> None:
     plain = citerec.RecommendConfig(ranker="none", k=40)
-    latest = plugins.load(plugins.RETRIEVERS, "latest")(sample_index)
+    latest = Plugins.RETRIEVERS.load("latest")(sample_index)
 
     named = citerec.Recommender(sample_index, plain.replace(retrievers=("latest",)))
     passed = citerec.Recommender(
@@ -362,7 +363,7 @@ def test_a_ranker_reads_the_features_that_it_was_trained_with(
     found = citerec.Recommender(sample_index, config).recommend(DRAFT, explain=True)
     eval_set = load_eval_set(sample_index, "test")
     settings = EvalConfig(ranker=str(folder), retrievers=("latest",))
-    audited = Systems(sample_index, eval_set, settings).audit(["ranker"])
+    audited = audit_systems(Systems(sample_index, eval_set, settings), ["ranker"])
 
     assert ranker.columns == (*NAMES, "survey")
     assert ranker.features[-1] == "survey"
@@ -418,8 +419,6 @@ def test_a_ranker_is_refused_where_its_feature_is_not_installed(
     feature = import_module("citerec_surveys").SURVEY
     folder = trained(sample_index, tmp_path / "ranker", given=[feature], dev_queries=0)
     monkeypatch.setattr(plugins, "_registered", lambda group: {})
-    for function in (plugins.names, plugins.load):
-        function.cache_clear()
     config = citerec.RecommendConfig(ranker=str(folder))
 
     with pytest.raises(ModelError, match=r"missing here .*'survey'"):

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from experiments.loaded import PACKAGE, Weight, package_files
+from citerec.index.folder import IndexFolder
+from experiments.loaded import PACKAGE, Weight, loaded, package_files
 
 
 def test_what_is_weighed(tmp_path: Path) -> None:
@@ -27,3 +28,11 @@ def test_statements_stay_plain() -> None:
 
 def test_rooms_stay_few() -> None:
     assert len([*PACKAGE.glob("*.py")]) <= 15
+
+
+def test_one_query_enters_few_modules(dense_sample: IndexFolder) -> None:
+    index = f"--index={dense_sample.path}"
+
+    _, entered = loaded(["recommend", index, "--title=Citation networks"])
+
+    assert len(entered) <= 45

@@ -18,7 +18,7 @@ from support.tables import table
 from support.types import Capture, MonkeyPatch
 
 from citerec.bibliography.fields import Fields
-from citerec.bibliography.markup import plain_text
+from citerec.bibliography.keys import plain_text
 from citerec.bibliography.ris import read_records, to_entry
 from citerec.corpus.readers import FORMATS, detect_format, find_source, read_papers
 from citerec.errors import BadInputError, BadRecordError, MissingExtraError

@@ -51,7 +51,8 @@ def test_papers_come_best_first_with_the_rank_and_score_of_each_stage(
 def test_what_progress_raises_ends_a_batch_between_two_steps(
     sample_index: IndexFolder,
 ) -> None:
-    recommender = Recommender(sample_index, RecommendConfig(few_queries=True))
+    config = RecommendConfig(few_queries=True, diversity=0.5)
+    recommender = Recommender(sample_index, config)
     drafts = [
         Query(id=f"{n}", title=f"Attention to {n} trees", named=False)
         for n in range(10)
@@ -60,7 +61,7 @@ def test_what_progress_raises_ends_a_batch_between_two_steps(
 
     def progress(task: str, done: int, total: int) -> None:
         steps.append((task, done))
-        if len(steps) == 12:
+        if len(steps) == 20:
             raise TimeoutError
 
     with pytest.raises(TimeoutError):
@@ -69,9 +70,11 @@ def test_what_progress_raises_ends_a_batch_between_two_steps(
 
     # eight drafts are searched together
     ranked = [("ranking", place) for place in range(8)]
+    # without vectors, 1,000 papers take a second for each draft
+    chosen = [("diversifying", place) for place in range(8)]
     # the last of the second draft
     explained = [("explaining", done) for done in (0, 100, 0)]
-    assert steps == [("searching", 0), *ranked, *explained]
+    assert steps == [("searching", 0), *ranked, *chosen, *explained]
 
 
 def test_of_many_sentences_progress_ends_the_choice(sample_index: IndexFolder) -> None:

@@ -505,12 +505,36 @@ def test_the_gradient_of_a_batch_does_not_depend_on_what_fits_memory(
             if weights.grad is not None
         ]
 
+    monkeypatch.setattr(trainer, "CPU_TOKENS", 2048)
     whole = gradients(expected_pieces=1)
     monkeypatch.setattr(trainer, "CPU_TOKENS", 60)  # fewer than two pairs of 48 tokens
     in_pieces = gradients(expected_pieces=8)
 
     for a, b in zip(whole, in_pieces, strict=True):
         assert (a - b).abs().max() < 1e-6
+
+
+def test_what_is_read_at_once_of_scibert_fits_in_five_gigabytes() -> None:
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    kept: dict[int, int] = {}  # bytes that the gradient needs, by their storage
+
+    def keep(tensor: Any) -> Any:
+        storage = tensor.untyped_storage()
+        kept[storage._cdata] = storage.nbytes()
+        return tensor
+
+    with torch.device("meta"):  # sizes without memory
+        model = BertForSequenceClassification(BertConfig(vocab_size=31_090))
+        texts = torch.ones((trainer.CPU_TOKENS // 512, 512), dtype=torch.int64)
+    model.set_attn_implementation("eager")
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        model(texts).logits.sum()
+    weights = sum(part.nbytes for part in model.parameters())
+
+    # weights, gradient, two moments of Adam, and a copy that is evaluated
+    assert 5 * weights + sum(kept.values()) < 5e9
 
 
 def test_a_rerank_weight_must_help_queries_that_did_not_choose_it() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.corpora import built
 from support.tiny import tiny_reranker
-from support.types import Build, Capture
+from support.types import Build, Capture, MonkeyPatch
 
 from citerec.cli import run
 from citerec.errors import ModelExistsError
@@ -18,6 +18,7 @@ from citerec.index.folder import IndexFolder
 from citerec.rank.features import FEATURES, NAMES
 from citerec.rank.ltr import Variant, open_ranker
 from citerec.rules.held_out import held_out
+from citerec.train import ranker as training
 from citerec.train.boost import IndexExamples, RankerExamples, fit
 from citerec.train.data import dev_queries, load_training_data
 from citerec.train.ranker import (
@@ -64,7 +65,9 @@ def made(queries: int, seed: int, telling: str = "bm25") -> RankerExamples:
 class Everything:
     """Finds all papers that a query may be given, in the order of their rows."""
 
-    def __init__(self, index: IndexFolder) -> None:
+    retrievers = ()
+
+    def __init__(self, index: IndexFolder, *_: object) -> None:
         self._years = index.papers.years
 
     def candidates(
@@ -121,9 +124,10 @@ def test_where_the_newest_citations_are_unknown_a_query_knows_the_older_ones(
 
 
 def test_every_train_query_is_shown_once_and_dev_queries_with_all_their_candidates(
-    chain: IndexFolder,
+    chain: IndexFolder, monkeypatch: MonkeyPatch
 ) -> None:
-    gatherer = Gatherer(chain, config(queries=0), print, first_stage=Everything(chain))
+    monkeypatch.setattr(training, "open_hybrid", Everything)
+    gatherer = Gatherer(chain, config(queries=0), print)
     queries = dev_queries(chain, 10, 0)
     assert queries
 
@@ -149,7 +153,7 @@ def test_of_many_uncited_papers_some_are_drawn_and_stand_for_the_others() -> Non
 
 
 def test_a_query_that_another_index_asks_is_left_out_by_id_and_by_title(
-    chain: IndexFolder, tmp_path: Path
+    chain: IndexFolder, tmp_path: Path, monkeypatch: MonkeyPatch
 ) -> None:
     apart = held_out([chain], ("dev", "test"))
     allowed = apart.allowed_mask(
@@ -170,9 +174,8 @@ def test_a_query_that_another_index_asks_is_left_out_by_id_and_by_title(
             for n in range(10)
         ],
     )
-    examples = gather_examples(
-        chain, None, [other], config(), first_stage=Everything(chain)
-    )
+    monkeypatch.setattr(training, "open_hybrid", Everything)
+    examples = gather_examples(chain, None, [other], config())
     assert len(examples.train) == 6
 
 

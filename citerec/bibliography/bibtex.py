@@ -13,8 +13,14 @@ from pathlib import Path
 import orjson
 
 from citerec.bibliography.entry import Entry, first_year, is_preprint
-from citerec.bibliography.keys import arxiv_dois, dois_of, link, split_name, to_text
-from citerec.bibliography.markup import plain_text
+from citerec.bibliography.keys import (
+    arxiv_dois,
+    dois_of,
+    link,
+    plain_text,
+    split_name,
+    to_text,
+)
 from citerec.display import one_line
 
 # --- The grammar of entries

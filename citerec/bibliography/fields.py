@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, cast
@@ -11,8 +11,7 @@ from typing import Any, NoReturn, cast
 import orjson
 
 from citerec.bibliography.entry import Entry
-from citerec.bibliography.keys import dois_of
-from citerec.bibliography.markup import plain_text
+from citerec.bibliography.keys import dois_of, plain_text
 from citerec.display import one_line
 from citerec.errors import BadRecordError, shown
 from citerec.types import (
@@ -33,7 +32,7 @@ MAX_SHORT = (
 NO_CITATIONS = "this library has no citations: the ranker cannot use them; `citerec collect` fetches them"
 # Control characters without white space: PDFs leave them in texts, and terminals execute them.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
-_OF_PAPER = tuple(field.name for field in fields(Paper))
+_OF_PAPER = tuple(Paper.__dataclass_fields__)
 
 
 @dataclass(frozen=True, slots=True)

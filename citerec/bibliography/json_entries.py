@@ -15,8 +15,7 @@ import orjson
 
 from citerec.bibliography.entry import Entry, first_year, is_preprint
 from citerec.bibliography.fields import Fields, number_text
-from citerec.bibliography.keys import dois_of
-from citerec.bibliography.markup import plain_text
+from citerec.bibliography.keys import dois_of, plain_text
 from citerec.errors import BadInputError, BadRecordError, shown
 from citerec.types import Json
 

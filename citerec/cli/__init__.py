@@ -26,28 +26,28 @@ from citerec.errors import CiterecError, ConfigError
 _GC_THRESHOLDS = 100_000, 50, 100
 _SHORT = frozenset({"index", "recommend"})
 
-COMMANDS = {  # module and function of each command, or app of a group of commands
-    "collect": ("collect", "collect"),
-    "index": ("index", "index"),
-    "corpus": ("corpus", "corpus"),
-    "encode": ("index", "encode"),
-    "recommend": ("recommend", "recommend"),
-    "export": ("export", "export"),
-    "check": ("inspect", "check"),
-    "serve": ("serve", "serve"),
-    "mcp": ("serve", "mcp"),
-    "evaluate": ("evaluate", "evaluate"),
-    "train": ("train", "train"),
-    "train-encoder": ("train", "train_encoder"),
-    "train-reranker": ("train", "train_reranker"),
-    "train-ranker": ("train", "train_ranker"),
-    "experiment": ("lab", "experiment"),
-    "scidocs": ("lab", "scidocs"),
-    "datasets": ("lab", "datasets"),
-    "info": ("inspect", "info"),
-    "verify": ("inspect", "verify"),
-    "doctor": ("inspect", "doctor"),
-    "demo": ("inspect", "demo"),
+COMMANDS = {  # the module of each command; the function, or the app of a group, has its name
+    "collect": "collect",
+    "index": "index",
+    "corpus": "corpus",
+    "encode": "index",
+    "recommend": "recommend",
+    "export": "export",
+    "check": "inspect",
+    "serve": "serve",
+    "mcp": "serve",
+    "evaluate": "evaluate",
+    "train": "train",
+    "train-encoder": "train",
+    "train-reranker": "train",
+    "train-ranker": "train",
+    "experiment": "lab",
+    "scidocs": "lab",
+    "datasets": "lab",
+    "info": "inspect",
+    "verify": "inspect",
+    "doctor": "inspect",
+    "demo": "inspect",
 }
 
 MODEL_CHOICE = {  # of the commands whose option names a model that the hub may have
@@ -85,8 +85,8 @@ def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     )
     app.callback()(_common)
     for name in names:
-        module, attribute = COMMANDS[name]
-        command: Any = getattr(import_module(f"citerec.cli.{module}"), attribute)
+        module = import_module(f"citerec.cli.{COMMANDS[name]}")
+        command: Any = getattr(module, name.replace("-", "_"))
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name)
         else:

@@ -22,8 +22,8 @@ from citerec.errors import ConfigError
 from citerec.evaluation.protocol import EvalConfig
 
 if TYPE_CHECKING:
-    from citerec.evaluation.audit import Audit
     from citerec.files.trec import Run
+    from citerec.lab.audit import Audit
 
 REPORTS = Path("reports")
 FAULTS = 5  # faults of an audit that are printed
@@ -108,11 +108,13 @@ def evaluate(
     from citerec.evaluation.report import (
         Evaluation,
         assess,
+        refuse_others_files,
         summary_table,
         write_report,
     )
     from citerec.evaluation.systems import systems
     from citerec.evaluation.tables import terminal
+    from citerec.files.atomic import check_writable
     from citerec.files.trec import read_qrels, trec_qrels
 
     wanted = metric_names(metrics)
@@ -137,8 +139,10 @@ def evaluate(
     if queries:
         eval_set = eval_set.spread(queries)
     suffix = f"{'-runs' if files else ''}{'-quick' if queries else ''}"
+    target = output or REPORTS / f"{corpus}-{eval_set.split}{suffix}"
     # before the work
-    target = report_folder(output, f"{corpus}-{eval_set.split}{suffix}")
+    refuse_others_files(target)
+    check_writable(target)
     is_known = runs_systems or "known_graph" in config.model_fields_set
     evaluation = Evaluation(
         corpus=corpus,
@@ -169,7 +173,10 @@ def evaluate(
                 progress=progress,
             )
             if options.audit:
-                refuse_faults(opened.audit([*evaluation.seconds], progress), console)
+                from citerec.lab.audit import audit_systems
+
+                checked = audit_systems(opened, [*evaluation.seconds], progress)
+                refuse_faults(checked, console)
     evaluation = replace(evaluation, provenance=provenance({**evaluation.provenance}))
     assessment = assess(evaluation)
     write_report(assessment, target)
@@ -210,17 +217,6 @@ def given_runs(files: Sequence[Path], taken: Sequence[str]) -> list["Run"]:
         for file, stem in zip(files, stems, strict=True)
     ]
     return [read_run(file, name) for file, name in zip(files, names, strict=True)]
-
-
-def report_folder(output: Path | None, name: str) -> Path:
-    """Return the report folder; refuse one that cannot be written, or holds anything but a report."""
-    from citerec.evaluation.report import refuse_others_files
-    from citerec.files.atomic import check_writable
-
-    folder = output or REPORTS / name
-    refuse_others_files(folder)
-    check_writable(folder)
-    return folder
 
 
 def refuse_faults(checked: "Audit", console: ConsoleOutput) -> None:

@@ -333,17 +333,14 @@ def checked_fields(shown: ListOptions) -> tuple[str, ...]:
         )
     if shown.fields is None:
         return ()
-    from citerec.export.jsonl import FIELDS
+    from citerec.export.jsonl import check_fields
 
     if shown.format not in {Format.JSON, Format.JSONL}:
         raise ConfigError(
             f"--fields is for --format json and jsonl, not {shown.format}"
         )
     names = tuple(name for part in shown.fields.split(",") if (name := part.strip()))
-    if unknown := [name for name in names if name not in FIELDS]:
-        raise ConfigError(
-            f"--fields: no field {unknown[0]!r}; choose from {', '.join(FIELDS)}"
-        )
+    check_fields(names, "--fields: ")
     return names
 
 

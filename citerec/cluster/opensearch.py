@@ -13,14 +13,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec.config import Bm25Config, RecommendConfig
 from citerec.display import one_line
 from citerec.encode.spec import Similarity
 from citerec.errors import ConfigError, OpenSearchError, extra
+from citerec.files.arrays import Rows, Scores
 from citerec.index.folder import DENSE, PAPERS, IndexFolder
-from citerec.index.papers import Rows
 from citerec.index.vectors import NAME as VECTORS
 from citerec.index.vectors import RowsAndScores, vectors_of
 from citerec.retrieve.bm25 import resolve, terms_of
@@ -30,7 +29,6 @@ from citerec.stages import Retriever
 from citerec.text import QueryForm, contents
 from citerec.types import Eligibility, Hits, Json, Progress, Query, no_progress
 
-Floats = npt.NDArray[np.float32]
 DEFAULT = Bm25Config()
 RECOMMEND = RecommendConfig()
 META = "citerec"  # in the mapping: the checksums of the papers and vectors that an index holds
@@ -227,7 +225,7 @@ class OpenSearchBm25:
         found = self._search(queries, _filters(self._index, eligible), k)
         return [Hits.ordered(*pair, self._index.id_rank, k) for pair in found]
 
-    def scores_of_papers(self, queries: Sequence[Query], rows: Rows) -> Floats:
+    def scores_of_papers(self, queries: Sequence[Query], rows: Rows) -> Scores:
         """Return the score of each distinct paper for each query, 0 without a common term, shape (queries, papers)."""
         table = np.zeros((len(queries), len(rows)), np.float32)
         place = np.full(len(self._index.papers), -1, np.int64)
@@ -269,7 +267,7 @@ class OpenSearchVectors:
         self._index = index
 
     def nearest(
-        self, vectors: Floats, eligible: Sequence[Eligibility], k: int
+        self, vectors: Scores, eligible: Sequence[Eligibility], k: int
     ) -> list[RowsAndScores]:
         """Return rows and scores of about the `k` nearest eligible papers of each query."""
         sent: list[Json] = []
@@ -283,7 +281,7 @@ class OpenSearchVectors:
         found = self._server.search(self._index, sent, k)
         return [(rows, self._similarities(scores)) for rows, scores in found]
 
-    def _similarities(self, scores: Floats) -> Floats:
+    def _similarities(self, scores: Scores) -> Scores:
         """Return the inner products, or minus the Euclidean distances, that scores state.
 
         Source: https://docs.opensearch.org/latest/mappings/supported-field-types/knn-spaces.

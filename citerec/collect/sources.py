@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from citerec.bibliography.fields import Fields
-from citerec.bibliography.markup import plain_text
+from citerec.bibliography.keys import plain_text
 from citerec.collect.client import Client, RefusedError, Service
 from citerec.corpus.readers.files import KEYS
 from citerec.corpus.readers.json_formats import JSON_FORMATS

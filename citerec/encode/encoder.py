@@ -10,7 +10,6 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from citerec import plugins
 from citerec.encode.models import (
     HubError,
     ModelSource,
@@ -32,6 +31,7 @@ from citerec.encode.torch_backend import Parts, TorchBackend, encoder_net, load_
 from citerec.errors import ModelError
 from citerec.files.arrays import Vectors
 from citerec.files.cache import sha256_of_files
+from citerec.plugins import Plugins
 from citerec.text import encoder_text
 from citerec.types import Log, Paper, Progress, Query, no_log, no_progress
 
@@ -174,9 +174,9 @@ _opening = RLock()
 
 def _open(source: ModelSource, config: EncodeConfig) -> Encoder:
     if not (source.folder / "config.json").is_file():
-        for marker in plugins.names(plugins.ENCODERS):
+        for marker in Plugins.ENCODERS.names:
             if (source.folder / marker).is_file():
-                return plugins.load(plugins.ENCODERS, marker)(source, config)
+                return Plugins.ENCODERS.load(marker)(source, config)
     spec = read_spec(source.folder)
     with _opening:
         precision = requested_precision(config.precision)

@@ -20,11 +20,11 @@ from citerec.evaluation.systems import (
     systems,
 )
 from citerec.files.trec import trec_run
-from citerec.index.folder import IndexFolder, PathLike, open_index
+from citerec.index.folder import MODELS, RANKER, IndexFolder, PathLike, open_index
 from citerec.rank.ltr import DEFAULT, SPEC
 from citerec.rerank.reranker import choose_reranker
 from citerec.retrieve.bm25 import resolve
-from citerec.rules.held_out import RANKER, own_model, own_name, trained_on_other_data
+from citerec.rules.held_out import trained_on_other_data
 from citerec.types import Log, Progress, no_log, no_progress
 
 
@@ -182,11 +182,11 @@ def with_systems(
 
 def measurable(ranker: str, index: IndexFolder, warn: Log) -> str:
     """Return the model to evaluate: that of the index only if it was not trained on the current test queries."""
-    own = own_model(index, RANKER, SPEC) if ranker == "auto" else None
+    own = index.own_model(RANKER, SPEC) if ranker == "auto" else None
     if own is None or not trained_on_other_data(own, index):
         return ranker
     warn(
-        f"{own_name(index, RANKER)} is not used: it was trained on other papers or splits, which may include test "
+        f"{MODELS}/{RANKER} is not used: it was trained on other papers or splits, which may include test "
         f"queries; train it again: citerec train-ranker --index {index.path} --force, or use it anyway: --ranker {own}"
     )
     return str(DEFAULT)

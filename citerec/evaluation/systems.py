@@ -13,19 +13,18 @@ from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 
-from citerec import plugins
 from citerec.config import Bm25Config, FuseConfig, RerankConfig
 from citerec.encode.encoder import reopen
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError
-from citerec.evaluation.audit import Audit, audit
 from citerec.evaluation.protocol import EvalConfig, EvalSet
 from citerec.files.arrays import Rows, Scores
 from citerec.files.trec import Qrels, Run
 from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import IndexFolder
 from citerec.pipeline import Pipeline, RerankingStage, configure_for_ranker, rank_stages
-from citerec.rank.expand import NEIGHBOURS, CandidateExpander
+from citerec.plugins import Plugins
+from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import declared_features
 from citerec.rank.ltr import Ranker, Variant, find_ranker, open_ranker, retriever_notice
 from citerec.rerank.reranker import NONE, OpenReranker, Scorer, open_reranker
@@ -140,7 +139,7 @@ CANDIDATES = ("bm25", "dense", *FUSIONS)  # the choices for the candidates of "r
 
 def systems() -> tuple[str, ...]:
     """Return the names of all systems: citerec's own, then the registered first-stage retrievers."""
-    return tuple(dict.fromkeys((*SYSTEMS, *plugins.names(plugins.RETRIEVERS))))
+    return tuple(dict.fromkeys((*SYSTEMS, *Plugins.RETRIEVERS.names)))
 
 
 def default_systems(
@@ -311,9 +310,9 @@ class Systems:
         self._objects = objects or {}
         self._log = log
         self._progress = progress
-        self._index = index
-        self._eval_set = eval_set
-        self._config = config
+        self.index = index
+        self.eval_set = eval_set
+        self.config = config
         self._results: dict[str, tuple[list[Hits], float]] = {}
         self._retrievers: dict[str, CachedRetriever] = {}
         self._batch = QueryBatch(eval_set.queries, eval_set.eligible)
@@ -325,7 +324,7 @@ class Systems:
         required reranker is missing, or the reranker is invalid.
         """
         if name in CEILINGS:
-            return oracle_run(self._eval_set.qrels), None
+            return oracle_run(self.eval_set.qrels), None
         return self.as_run(name, self.hits(name)), self._results[name][1]
 
     def hits(self, name: str) -> list[Hits]:
@@ -337,22 +336,22 @@ class Systems:
             saved = self._saved()
             if pipeline:
                 candidates = pipeline.all(self._batch, self._progress)
-                hits = [found.hits.best(self._config.depth) for found in candidates]
+                hits = [found.hits.best(self.config.depth) for found in candidates]
             else:
-                hits = BASELINES[name](self._index, self._eval_set, self._config)
+                hits = BASELINES[name](self.index, self.eval_set, self.config)
             self._results[name] = hits, perf_counter() - start + self._saved() - saved
         return self._results[name][0]
 
     def as_run(self, name: str, hits: list[Hits]) -> Run:
         """Return the hits of each query as a run; only the docids of hit rows are read."""
         rows = np.unique(np.concatenate([ranking.rows for ranking in hits]))
-        ids = np.array(self._index.papers.ids_at(rows.tolist()), np.object_)
+        ids = np.array(self.index.papers.ids_at(rows.tolist()), np.object_)
         rankings = {
             query.id: Ranking(
                 tuple(ids[np.searchsorted(rows, ranking.rows)]),
                 tuple(ranking.scores.tolist()),
             )
-            for query, ranking in zip(self._eval_set.queries, hits, strict=True)
+            for query, ranking in zip(self.eval_set.queries, hits, strict=True)
         }
         return Run(name, rankings)
 
@@ -360,14 +359,14 @@ class Systems:
         """Return the first-stage candidates of a system for each query; by default those of `recommend`."""
         batch = self._batch
         return self._hybrid(name).candidates(
-            batch.queries, batch.eligible, self._config.depth
+            batch.queries, batch.eligible, self.config.depth
         )
 
     @cached_property
     def open_reranker(self) -> OpenReranker:
         """The reranker with cached scores; ModelError if there is none, or it is invalid."""
-        requested = self._config.rerank or RerankConfig(model=NONE)
-        opened = open_reranker(self._index, requested, self._log, depth=DEPTH)
+        requested = self.config.rerank or RerankConfig(model=NONE)
+        opened = open_reranker(self.index, requested, self._log, depth=DEPTH)
         return replace(opened, scorer=CachedScorer(opened.scorer))
 
     def reranker_of(self, name: str, log: Log = no_log) -> OpenReranker:
@@ -375,43 +374,28 @@ class Systems:
         if name in RANKED:
             ranker = self.ranker_of(name)
             return configure_for_ranker(
-                self.open_reranker, ranker, self._config.rerank, log
+                self.open_reranker, ranker, self.config.rerank, log
             )
         is_alone = name == "rerank-alone"
         return self.open_reranker.with_weight(1) if is_alone else self.open_reranker
-
-    def audit(self, names: Sequence[str], progress: Progress = no_progress) -> Audit:
-        """Check that the hits of some systems depend on no citation that is unknown for a query; see `audit`."""
-        names = [name for name in names if name not in CEILINGS]
-        ranker = next((self.ranker_of(name) for name in names if name in RANKED), None)
-        return audit(
-            self._index,
-            self._eval_set,
-            self._config,
-            self.candidates(EXPANDED),
-            [self.hits(name) for name in names],
-            ranker.neighbours if ranker else NEIGHBOURS,
-            progress,
-            ranker.added if ranker else (),
-        )
 
     def check(self, names: Sequence[str]) -> None:
         """Open the models of some systems except the reranker, before any search; raises as `run` does."""
         for name in names:
             if name in RANKED:
                 self.ranker_of(name)
-            if read_by(name, self._index, self._config) in NEED_VECTORS:
+            if read_by(name, self.index, self.config) in NEED_VECTORS:
                 self._retriever("dense")
 
     def ranker_of(self, name: str) -> Ranker:
         """Open the ranker of one of `RANKED`; ConfigError if there is none, ModelError if it is invalid."""
-        folder = find_ranker(self._config.ranker, self._index)
+        folder = find_ranker(self.config.ranker, self.index)
         if folder is None:
             raise ConfigError(
-                f"{name} needs a ranker; train one: citerec train-ranker --index {self._index.path}"
+                f"{name} needs a ranker; train one: citerec train-ranker --index {self.index.path}"
             )
-        rerank = self._config.rerank
-        parts = *map(self._retriever, self._config.retrievers), rerank and rerank.model
+        rerank = self.config.rerank
+        parts = *map(self._retriever, self.config.retrievers), rerank and rerank.model
         added = declared_features(parts)
         return open_ranker(folder, RANKED[name], added)
 
@@ -425,25 +409,23 @@ class Systems:
 
     def _pipeline(self, name: str) -> Pipeline:
         """Return a system as a pipeline: the pipeline of `recommend` with stages left out, or an object as one."""
-        depth = self._config.depth
+        depth = self.config.depth
         if name in self._objects:
             return pipeline_of(
-                self._objects[name], self._index, depth, self._config.known_graph
+                self._objects[name], self.index, depth, self.config.known_graph
             )
         first_stage = self._hybrid(name)
         stages = tuple[Stage, ...]()
-        graph = TemporalGraph(self._index, self._config.known_graph)
+        graph = TemporalGraph(self.index, self.config.known_graph)
         if name in RERANKED:
             # pairs of all queries are batched together
-            parts = len(self._eval_set.queries)
+            parts = len(self.eval_set.queries)
             stages = (RerankingStage(self.reranker_of(name)),)
             return Pipeline(first_stage, stages, depth, queries_per_part=parts)
         if name in RANKED:
             ranker = self.ranker_of(name)
-            reranker = (
-                self.reranker_of(name, self._log) if self._config.rerank else None
-            )
-            if notice := retriever_notice(ranker, self._config.retrievers, self._index):
+            reranker = self.reranker_of(name, self._log) if self.config.rerank else None
+            if notice := retriever_notice(ranker, self.config.retrievers, self.index):
                 self._log(notice)
             stages = rank_stages(graph, ranker, reranker)
         elif name == EXPANDED:
@@ -452,28 +434,28 @@ class Systems:
 
     def _hybrid(self, name: str) -> HybridRetriever:
         """Return the retrievers of a system; all systems share their cached hits."""
-        first = read_by(name, self._index, self._config)
+        first = read_by(name, self.index, self.config)
         names = FUSED if first in FUSIONS else (first,)
         # as `recommend` fuses
         if first in FUSIONS or (first != name and not RERANKED.get(name)):
-            names = (*names, *self._config.retrievers)
+            names = (*names, *self.config.retrievers)
         retrievers = [self._retriever(part) for part in names]
-        return HybridRetriever(self._index, retrievers, fuse_of(first, self._config))
+        return HybridRetriever(self.index, retrievers, fuse_of(first, self.config))
 
     def _retriever(self, name: str) -> CachedRetriever:
         if name not in self._retrievers:
             if name == "dense":
-                self._index.check_embedded()
-                how = EncodeConfig(threads=self._config.dense.threads)
+                self.index.check_embedded()
+                how = EncodeConfig(threads=self.config.dense.threads)
                 encoder = reopen(
-                    self._index.encoder, self._index.path, how, log=self._log
+                    self.index.encoder, self.index.path, how, log=self._log
                 )
                 opened: Retriever = DenseRetriever(
-                    self._index, encoder, self._config.dense
+                    self.index, encoder, self.config.dense
                 )
             elif name in FORMS:
-                opened = Bm25Retriever(self._index, bm25_of(name, self._config))
+                opened = Bm25Retriever(self.index, bm25_of(name, self.config))
             else:
-                opened = plugins.load(plugins.RETRIEVERS, name)(self._index)
+                opened = Plugins.RETRIEVERS.load(name)(self.index)
             self._retrievers[name] = CachedRetriever(opened)
         return self._retrievers[name]

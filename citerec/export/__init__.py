@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from citerec import plugins
+from citerec.config import read_settings
 from citerec.errors import ConfigError
 from citerec.files.checksums import indented_json
+from citerec.plugins import Plugins
 from citerec.types import Paper, Query, Recommendation
 
 __all__ = ["Exporter", "Format", "Result", "formats", "pieces"]
@@ -51,7 +52,7 @@ once.
 
 def formats() -> tuple[str, ...]:
     """Return the names of all formats: citerec's own, and those of registered exporters."""
-    return tuple(dict.fromkeys([*Format, *plugins.names(plugins.EXPORTERS)]))
+    return tuple(dict.fromkeys([*Format, *Plugins.EXPORTERS.names]))
 
 
 def pieces(
@@ -103,22 +104,17 @@ def pieces(
                 raise ConfigError(
                     f"no format {format!r}; choose from {', '.join(formats())}"
                 )
-            exporter: Exporter = plugins.load(plugins.EXPORTERS, format)
+            exporter: Exporter = Plugins.EXPORTERS.load(format)
             yield from exporter(results)
 
 
 def _bibliography(results: Iterable[Result], format: str) -> str:
     """Write each recommended paper once, in the order of its first appearance."""
-    from citerec.bibliography import write
+    from citerec.bibliography.styles import ReferenceConfig, references
 
     by_id: dict[str, Paper] = {}
     for result in results:
         for item in result.recommendations:
             by_id.setdefault(item.paper.id, item.paper)
-    papers = [*by_id.values()]
-    writers = {
-        Format.BIBTEX: write.bibtex,
-        Format.RIS: write.ris,
-        Format.CSL: write.csl,
-    }
-    return writers.get(Format(format), write.dois)(papers)
+    config = read_settings(ReferenceConfig, {"format": format})
+    return references([*by_id.values()], config)

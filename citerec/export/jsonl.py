@@ -6,11 +6,20 @@ from typing import Any
 import orjson
 
 from citerec.bibliography.keys import paper_doi
+from citerec.errors import ConfigError
 from citerec.export import Result
 from citerec.types import BIBLIOGRAPHIC, Paper
 
 # additional fields, written on request
 FIELDS = ("title", "year", "authors", "venue", *BIBLIOGRAPHIC, "retracted", "abstract")
+
+
+def check_fields(names: Sequence[str], where: str = "") -> None:
+    """Raise ConfigError if one of the additional fields does not exist; `where` precedes the message."""
+    if unknown := [name for name in names if name not in FIELDS]:
+        raise ConfigError(
+            f"{where}no field {unknown[0]!r}; choose from {', '.join(FIELDS)}"
+        )
 
 
 def document(results: Iterable[Result], fields: Sequence[str] = ()) -> Iterator[str]:

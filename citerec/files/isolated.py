@@ -7,12 +7,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from citerec.errors import BadInputError, CiterecError
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 

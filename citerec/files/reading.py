@@ -7,17 +7,13 @@ import tomllib  # noqa: TID251 (here alone)
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from isal import igzip, igzip_lib
 
 from citerec.errors import (
     BadInputError,
 )
-
-if TYPE_CHECKING:
-    pass
-
 
 # bytes that are not UTF-8, as Python keeps them
 _FOREIGN = re.compile("[\udc80-\udcff]")

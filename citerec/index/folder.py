@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
@@ -23,7 +22,7 @@ from citerec.errors import (
     IndexFormatError,
     IndexNotFoundError,
 )
-from citerec.files.arrays import check_rows, open_array
+from citerec.files.arrays import Rows, check_rows, open_array
 from citerec.files.atomic import is_regular, replacing
 from citerec.files.checksums import (
     checksums_of,
@@ -52,6 +51,9 @@ PLUGINS = (
     "plugins"  # what retrievers of other packages keep, each in a folder of its name
 )
 MODELS = "models"  # trained on the index after it was built: each has its own checksums
+# their folders
+RERANKER = "reranker"
+RANKER = "ranker"
 # of a model in training
 _IN_PROGRESS = re.compile(r"\..+\.(training|lock|building-.+)")
 
@@ -90,7 +92,7 @@ class IndexFolder:
     papers: Papers
     graph: Graph  # citations among the papers of the index
     # rank of each row's docid among all docids, shape (papers,): breaks ties
-    id_rank: npt.NDArray[np.int32]
+    id_rank: Rows
 
     @property
     def bm25(self) -> Path:
@@ -106,6 +108,19 @@ class IndexFolder:
     def models(self) -> Path:
         """The folder of the models that were trained on this index."""
         return self.path / MODELS
+
+    def own_model(self, name: str, required: str) -> Path | None:
+        """Return the folder of a model that was trained on this index; None if there is none.
+
+        `name` is `RERANKER` or `RANKER`; every such model has the file `required`. IndexDamagedError if the folder
+        exists, but has no model in it.
+        """
+        folder = self.models / name
+        if os.path.lexists(folder) and not is_regular(folder / required):
+            raise IndexDamagedError(
+                self.path, [f"{MODELS}/{name}/{required} is missing"]
+            )
+        return folder if folder.is_dir() else None
 
     @property
     def splits(self) -> Path:
@@ -204,9 +219,7 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
         part = CITATIONS
         graph = open_graph(path / part, len(papers))
         part = ID_RANK
-        rank: npt.NDArray[np.int32] = open_array(
-            path / part, np.int32, length=len(papers)
-        )
+        rank: Rows = open_array(path / part, np.int32, length=len(papers))
         check_rows(part, rank, len(papers), distinct=True)
         part = NAME
         settings = manifest.settings

@@ -15,8 +15,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from citerec.files.arrays import check_ends, check_rows, open_array, save_array
-from citerec.index.papers import NO_YEAR, Lengths, Rows, write_rows
+from citerec.files.arrays import (
+    Counts,
+    Rows,
+    Years,
+    check_ends,
+    check_rows,
+    open_array,
+    save_array,
+)
+from citerec.index.papers import NO_YEAR, write_rows
 
 REFERENCES = "references.arrow"
 INDPTR = "indptr.npy"
@@ -35,7 +43,7 @@ class CitedBy:
     those of all papers.
     """
 
-    indptr: Lengths  # shape (papers + 1,)
+    indptr: Counts  # shape (papers + 1,)
     indices: Rows  # the citing rows of each paper, rising; shape (citations,)
     # the years of the citing papers of each paper, rising, `UNDATED` last; shape (citations,)
     years: npt.NDArray[np.int16]
@@ -44,7 +52,7 @@ class CitedBy:
         """Return the rows of the papers that cite the paper at `row`, rising."""
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
-    def sampled(self, rows: Rows) -> tuple[Rows, Lengths]:
+    def sampled(self, rows: Rows) -> tuple[Rows, Counts]:
         """Return the citing papers of some papers one after the other, and the number of those of each.
 
         Of a paper with over `MAX_CITING` citing papers an even sample is returned, for speed.
@@ -73,7 +81,7 @@ class CitedBy:
 class Graph:
     """The citation graph in CSR form: row `r` cites `indices[indptr[r]:indptr[r + 1]]`, rising and distinct."""
 
-    indptr: Lengths  # shape (papers + 1,)
+    indptr: Counts  # shape (papers + 1,)
     indices: Rows  # shape (citations,)
     transpose: CitedBy | None = None  # of an index, where it is stored
 
@@ -81,11 +89,11 @@ class Graph:
         """Return the rows of the papers that the paper at `row` cites, rising."""
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
-    def lists(self, rows: Rows) -> tuple[Rows, Lengths]:
+    def lists(self, rows: Rows) -> tuple[Rows, Counts]:
         """Return the references of some papers one after the other, and how many each has."""
         return gathered(self.indptr, self.indices, rows)
 
-    def degrees(self, rows: Rows) -> Lengths:
+    def degrees(self, rows: Rows) -> Counts:
         """Return how many papers of the index each paper cites, shape of `rows`."""
         return self.indptr[rows + 1] - self.indptr[rows]
 
@@ -94,7 +102,7 @@ class Graph:
         assert self.transpose
         return self.transpose.citers(row)
 
-    def citation_counts(self) -> Lengths:
+    def citation_counts(self) -> Counts:
         """Return how many papers of the index cite each paper, shape (papers,)."""
         return np.bincount(self.indices, minlength=len(self.indptr) - 1)
 
@@ -104,7 +112,7 @@ class Graph:
         rows = np.arange(len(self.indptr) - 1, dtype=np.int32)
         return np.repeat(rows, np.diff(self.indptr))
 
-    def transposed(self, years: npt.NDArray[np.int32]) -> CitedBy:
+    def transposed(self, years: Years) -> CitedBy:
         """Return the transpose, stored or computed; `years` holds the year of each paper, `NO_YEAR` where unknown."""
         if self.transpose:
             return self.transpose
@@ -119,7 +127,7 @@ class Graph:
         return CitedBy(indptr, indices, dated[order][places])
 
 
-def _transposed(indptr: Lengths, indices: Rows) -> tuple[Lengths, Rows]:
+def _transposed(indptr: Counts, indices: Rows) -> tuple[Counts, Rows]:
     from scipy.sparse import csr_array
 
     papers = len(indptr) - 1
@@ -133,7 +141,7 @@ def gathered(
     indices: npt.NDArray[Any],
     rows: npt.NDArray[Any],
     most: int | None = None,
-) -> tuple[npt.NDArray[Any], Lengths]:
+) -> tuple[npt.NDArray[Any], Counts]:
     """Return some lists of a CSR structure one after the other, and the length of each, shape of `rows`.
 
     Of a list of over `most` entries an even sample of so many is returned. ValueError if a number in a list is below 0,

@@ -19,11 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from citerec.display import one_line
-from citerec.files.arrays import open_array, save_array
+from citerec.files.arrays import Counts, Flags, Rows, Years, open_array, save_array
 from citerec.types import BIBLIOGRAPHIC, Json, Paper
 
-Rows = npt.NDArray[np.int32]
-Lengths = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint64]
 
 BATCH = 4096  # papers per Arrow batch, so that division gives the batch of a row
@@ -82,7 +80,7 @@ class Table:
         order = np.lexsort((rows, codes))
         return cls(codes[order], rows[order])
 
-    def where(self, keep: npt.NDArray[np.bool_]) -> Self:
+    def where(self, keep: Flags) -> Self:
         """Return the table of the entries that a mask selects, shape (entries,)."""
         return replace(self, codes=self.codes[keep], rows=self.rows[keep])
 
@@ -206,7 +204,7 @@ class Papers:
         return by_row
 
     @cached_property
-    def years(self) -> npt.NDArray[np.int32]:
+    def years(self) -> Years:
         """The year of each row, shape (n,); `NO_YEAR` where unknown."""
         chunks = self._table["year"].chunks
         years = [
@@ -238,7 +236,7 @@ class Papers:
             np.diff(_ends(chunk)).any() for chunk in self._table["authors"].chunks
         )
 
-    def lengths(self, name: str, rows: Rows) -> Lengths:
+    def lengths(self, name: str, rows: Rows) -> Counts:
         """Return the bytes of a text, or the number of authors, of some rows, shape of `rows`; no text is read."""
         lengths = np.zeros(len(rows), np.int64)
         batches = rows // BATCH
@@ -268,7 +266,7 @@ class Papers:
         chunks = self._table[name].chunks
         return pa.concat_arrays(chunks) if chunks else _NO_TEXTS
 
-    def authors(self) -> tuple[Any, Lengths]:
+    def authors(self) -> tuple[Any, Counts]:
         """Return the names of all authors as one Arrow array, and how many each row has, shape (n,)."""
         chunks = self._table["authors"].chunks
         names = (
@@ -302,9 +300,7 @@ class Papers:
         return self._table["id"].chunk(batch)[offset].as_py()
 
 
-def no_later(
-    papers: npt.NDArray[np.int32], queries: npt.NDArray[np.int32] | np.int32
-) -> npt.NDArray[np.bool_]:
+def no_later(papers: Years, queries: Years | np.int32) -> Flags:
     """Return which papers are of no later year than the queries, by their years; shapes broadcast.
 
     A paper of an unknown year is not known to be later, and for a query of an unknown year no paper is.
@@ -360,7 +356,7 @@ def _check(chunk: Any) -> None:
         raise ValueError("a text ends before it begins, or beyond its batch")
 
 
-def _ends(chunk: Any) -> npt.NDArray[np.int32]:
+def _ends(chunk: Any) -> Rows:
     """Return the offsets of the texts or lists of a chunk, shape (len(chunk) + 1,)."""
     return np.frombuffer(chunk.buffers()[1], np.int32, len(chunk) + 1)
 

@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 
 from citerec.errors import BadInputError
+from citerec.files.arrays import Flags, Years
 from citerec.files.checksums import sha256_of
 from citerec.files.reading import read_rows, reading
 from citerec.files.trec import Qrels, read_qrels
@@ -31,7 +31,7 @@ QUERIES = "queries.jsonl"
 GOLD = "gold.json"
 
 
-def gold_citations(graph: Graph, years: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+def gold_citations(graph: Graph, years: Years) -> Flags:
     """Return which citations count as gold, shape (citations,): those not to a paper of a later year.
 
     If one of the two years is unknown, the citation counts.
@@ -40,7 +40,7 @@ def gold_citations(graph: Graph, years: npt.NDArray[np.int32]) -> npt.NDArray[np
 
 
 def split_by_year(
-    ids: Sequence[str], years: npt.NDArray[np.int32], graph: Graph
+    ids: Sequence[str], years: Years, graph: Graph
 ) -> dict[str, list[str]]:
     """Split the queries of a corpus by the protocol, `ids` and `years` being those of each row, shape (n,).
 

@@ -1,4 +1,4 @@
-"""What reproduces papers: rows of results tables, datasets of the literature, SciDocs.
+"""What reproduces papers: rows of results tables, datasets of the literature, SciDocs; the audit of an evaluation.
 
 Nothing imports it but `citerec.cli`.
 """

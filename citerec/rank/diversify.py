@@ -43,7 +43,8 @@ class DiversityStage:
     ) -> list[CandidateSet]:
         """Choose by maximal marginal relevance."""
         chosen: list[CandidateSet] = []
-        for before in candidates:
+        for place, before in enumerate(candidates):
+            progress("diversifying", place, len(candidates))
             top = before.hits.best(max(self.k, DIVERSE))
             if self.dense:
                 similarity = by_vectors(self.dense.directions(top.rows))

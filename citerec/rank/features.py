@@ -17,7 +17,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from citerec import plugins
 from citerec.bibliography.keys import name_key, same_person
 from citerec.config import RRF_K0
 from citerec.errors import ConfigError
@@ -25,6 +24,7 @@ from citerec.files.arrays import Counts, Flags, Rows, Scores
 from citerec.graph.temporal import GraphSnapshot, TemporalGraph
 from citerec.index.papers import NO_YEAR, Papers, codes
 from citerec.index.vectors import unit
+from citerec.plugins import Plugins
 from citerec.rank.expand import (
     CLOSEST,
     EXPAND,
@@ -447,8 +447,8 @@ def declared_features(
     A part may be the name of a reranker, which a package may register.
     """
     loaded = (
-        plugins.load(plugins.RERANKERS, part)
-        if isinstance(part, str) and part in plugins.names(plugins.RERANKERS)
+        Plugins.RERANKERS.load(part)
+        if isinstance(part, str) and part in Plugins.RERANKERS.names
         else getattr(part, "retriever", part)
         for part in parts
     )
@@ -465,7 +465,7 @@ def added_features(
     """
     by_name = {feature.name: feature for feature in given}
     return tuple(
-        by_name.get(name) or replace(plugins.load(plugins.FEATURES, name), name=name)
+        by_name.get(name) or replace(Plugins.FEATURES.load(name), name=name)
         for name in names
         if name not in NAMES
     )

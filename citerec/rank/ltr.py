@@ -28,7 +28,7 @@ from citerec.files.arrays import Flags, Floats, Rows, Scores
 from citerec.files.atomic import is_regular
 from citerec.files.checksums import check_model, read_record, sha256_of
 from citerec.graph.temporal import TemporalGraph
-from citerec.index.folder import IndexFolder
+from citerec.index.folder import RANKER, IndexFolder
 from citerec.rank.expand import NEIGHBOURS, ExpandedCandidates
 from citerec.rank.features import (
     FEATURES,
@@ -43,7 +43,6 @@ from citerec.rank.trees import read_booster
 from citerec.rerank.reranker import NAME as RERANK
 from citerec.rerank.reranker import OpenReranker, name_of
 from citerec.retrieve.fuse import ranks_and_scores, sigmoid
-from citerec.rules.held_out import RANKER, own_model
 from citerec.types import CandidateSet, Hits, Progress, Query, QueryBatch, no_progress
 
 NAME = "ranker"  # the name of the hits of this stage
@@ -237,7 +236,7 @@ def find_ranker(name: str, index: IndexFolder) -> Path | None:
     if name == "none":
         return None
     if name == "auto":
-        return own_model(index, RANKER, SPEC) or DEFAULT
+        return index.own_model(RANKER, SPEC) or DEFAULT
     if not is_regular(Path(name) / SPEC):
         raise ModelError(
             f"{name} is no ranker (it holds no {SPEC}); give the folder of a ranker, or none"
@@ -411,15 +410,15 @@ class LtrStage:
     ) -> list[RankedCandidates]:
         """Order all candidates of each query, one `ExpandedCandidates` each; the reranked pairs are scored together."""
         ranked: list[RankedCandidates] = []
-        for place, (query, one) in enumerate(
+        for place, (query, expanded) in enumerate(
             zip(batch.queries, candidates, strict=True)
         ):
             progress("ranking", place, len(batch))
             cited = batch.known_references(place)
             # on more threads sums differ in the last bits
             with _LIMITED, _openblas().limit(limits=1):
-                matrix = self._features.matrix(query, one, cited)
-            ranked.append(self._ordered(query, matrix, one, cited))
+                matrix = self._features.matrix(query, expanded, cited)
+            ranked.append(self._ordered(query, matrix, expanded, cited))
         if self._reranker is None:
             return ranked
         done = self._reranker.rerank(

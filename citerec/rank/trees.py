@@ -17,20 +17,16 @@ from citerec.files.arrays import Counts, Floats
 from citerec.files.checksums import read_record
 
 HEAD = {
-    *(
-        "version",
-        "num_class",
-        "num_tree_per_iteration",
-        "label_index",
-        "max_feature_idx",
-    ),
-    *(
-        "objective",
-        "feature_names",
-        "monotone_constraints",
-        "feature_infos",
-        "tree_sizes",
-    ),
+    "version",
+    "num_class",
+    "num_tree_per_iteration",
+    "label_index",
+    "max_feature_idx",
+    "objective",
+    "feature_names",
+    "monotone_constraints",
+    "feature_infos",
+    "tree_sizes",
 }
 FIXED = {
     "version": "v4",
@@ -44,12 +40,20 @@ END = "end of trees\n"
 MAX_LEAVES = 1024
 MAX_TREES = 10_000
 INTEGERS = (
-    *("split_feature", "decision_type", "left_child", "right_child"),
-    *("leaf_count", "internal_count"),
+    "split_feature",
+    "decision_type",
+    "left_child",
+    "right_child",
+    "leaf_count",
+    "internal_count",
 )
 NUMBERS = (
-    *("split_gain", "threshold", "leaf_value", "leaf_weight"),
-    *("internal_value", "internal_weight"),
+    "split_gain",
+    "threshold",
+    "leaf_value",
+    "leaf_weight",
+    "internal_value",
+    "internal_weight",
 )
 # the other fields describe inner nodes
 OF_LEAVES = {

@@ -12,20 +12,14 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from citerec import plugins
 from citerec.config import RerankConfig
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError, ModelError
 from citerec.files.arrays import Rows, Scores
-from citerec.index.folder import IndexFolder
+from citerec.index.folder import MODELS, RERANKER, IndexFolder
+from citerec.plugins import Plugins
 from citerec.retrieve.fuse import Rank, interpolated, min_max
-from citerec.rules.held_out import (
-    RERANKER,
-    own_model,
-    own_name,
-    trained_on_other_data,
-    trained_on_other_splits,
-)
+from citerec.rules.held_out import trained_on_other_data, trained_on_other_splits
 from citerec.stages import Reranker
 from citerec.types import Hits, Json, Log, Progress, Query, falling, no_log, no_progress
 
@@ -241,13 +235,13 @@ def choose_reranker(
     config = RerankConfig(model=requested) if isinstance(requested, str) else requested
     if config.model not in {AUTO, NONE}:
         return config
-    if config.model == AUTO and (own := own_model(index, RERANKER, "config.json")):
+    if config.model == AUTO and (own := index.own_model(RERANKER, "config.json")):
         other = same_data and (
             trained_on_other_data(own, index) or trained_on_other_splits(own, index)
         )
         if not other:  # a relative path could also name a folder in the working folder
             return config.replace(model=str(own.absolute()))
-        name = own_name(index, RERANKER)
+        name = f"{MODELS}/{RERANKER}"
         warn(
             f"{name} is not used: it, its base or its teacher was trained on other papers or splits, which may "
             f"include test queries; train it again: citerec train-reranker --index {index.path} --force, or use it "
@@ -289,8 +283,8 @@ def open_reranker(
         raise ModelError(
             f"{index.path} has no reranker; name a model, or train one: citerec train-reranker --index {index.path}"
         )
-    if chosen.model in plugins.names(plugins.RERANKERS):
-        made = plugins.load(plugins.RERANKERS, chosen.model)(index)
+    if chosen.model in Plugins.RERANKERS.names:
+        made = Plugins.RERANKERS.load(chosen.model)(index)
         depth = chosen.depth or getattr(made, "depth", depth)
         return OpenReranker.of(
             index, made, chosen.weight, name=chosen.model, depth=depth

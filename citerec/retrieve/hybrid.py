@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from citerec import plugins
 from citerec.config import (
     RANKING_DEPTH,
     RRF_K0,
@@ -17,6 +16,7 @@ from citerec.config import (
 )
 from citerec.errors import ConfigError
 from citerec.index.folder import IndexFolder
+from citerec.plugins import Plugins
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.body import search_bodies
 from citerec.retrieve.dense import DenseRetriever, LexicalScores, scores_by_sentence
@@ -240,9 +240,7 @@ def open_hybrid(
     opened: list[Retriever] = [Bm25Retriever(index, config.bm25)]
     if encoder := encoder_of(index, config, log):
         opened.append(DenseRetriever(index, encoder, config.dense))
-    opened += [
-        plugins.load(plugins.RETRIEVERS, name)(index) for name in config.retrievers
-    ]
+    opened += [Plugins.RETRIEVERS.load(name)(index) for name in config.retrievers]
     return HybridRetriever(index, opened, config.fuse)
 
 

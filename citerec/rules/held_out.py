@@ -5,7 +5,6 @@ trained on may be its test queries now. A model of the package was trained on th
 be evaluated on them with the same splits, and on any other corpus.
 """
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +14,12 @@ import numpy as np
 import orjson
 
 from citerec.bibliography.keys import title_key
-from citerec.errors import IndexDamagedError
 from citerec.files.arrays import Flags, Rows
-from citerec.files.atomic import is_regular
 from citerec.files.checksums import TRAINING, read_record
 from citerec.index.folder import IndexFolder
 from citerec.index.splits import QUERIES, open_queries, read_ids, splits_sha256
 
 HELD_OUT = ("dev", "test")  # the splits whose queries no model is trained on
-# the folders of an index's own models, under models/
-RERANKER = "reranker"
-RANKER = "ranker"
 # entry of a record of training: the data of the base model and of the teacher, and of those that they learned from
 BASES = "base_indexes"
 
@@ -101,25 +95,6 @@ def _ids(index: IndexFolder, splits: Sequence[str]) -> list[str]:
 def _rows(index: IndexFolder, splits: Sequence[str]) -> Rows:
     rows = index.papers.rows_of(_ids(index, splits))
     return np.unique(rows[rows >= 0]).astype(np.int32)
-
-
-def own_model(index: IndexFolder, name: str, required: str) -> Path | None:
-    """Return the folder of a model that was trained on an index; None if there is none.
-
-    `name` is `RERANKER` or `RANKER`; every such model has the file `required`. IndexDamagedError if the folder exists,
-    but has no model in it.
-    """
-    folder = index.models / name
-    if os.path.lexists(folder) and not is_regular(folder / required):
-        raise IndexDamagedError(
-            index.path, [f"{own_name(index, name)}/{required} is missing"]
-        )
-    return folder if folder.is_dir() else None
-
-
-def own_name(index: IndexFolder, name: str) -> str:
-    """Return the name of an index's own model in messages: its path in the index."""
-    return f"{index.models.name}/{name}"
 
 
 Data = tuple[str, str]  # the sha256 of a corpus and that of its splits

@@ -300,6 +300,8 @@ async def answer(
         if gone.done():
             raise ProblemError("slow-body", "the client is gone")
         raise late()
+    except asyncio.CancelledError:  # the drain is over
+        raise stopping() from None
     finally:
         result.cancel()
         gone.cancel()

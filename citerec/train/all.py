@@ -12,9 +12,8 @@ from citerec.encode.models import weights_files
 from citerec.encode.spec import EncodeConfig
 from citerec.files.atomic import replace_folder
 from citerec.files.cache import sha256_of_files
-from citerec.index.folder import IndexFolder, open_index
+from citerec.index.folder import RANKER, RERANKER, IndexFolder, open_index
 from citerec.rank.ltr import Variant
-from citerec.rules.held_out import RANKER, RERANKER
 from citerec.train import encoder, ranker, reranker
 from citerec.train.data import load_training_data
 from citerec.train.settings import EncoderTraining, TrainPlan

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from citerec import plugins
 from citerec.config import RANKING_DEPTH, RecommendConfig, RerankConfig
 from citerec.encode.encoder import reopen
 from citerec.encode.models import find_model, weights_files
@@ -26,8 +25,9 @@ from citerec.files.arrays import Flags
 from citerec.files.atomic import building, check_writable
 from citerec.files.cache import sha256_of_files
 from citerec.graph.temporal import CitationScope, TemporalGraph
-from citerec.index.folder import IndexFolder
+from citerec.index.folder import RANKER, IndexFolder
 from citerec.pipeline import Pipeline
+from citerec.plugins import Plugins
 from citerec.rank.expand import NEIGHBOURS, CandidateExpander
 from citerec.rank.features import (
     FEATURES,
@@ -50,14 +50,7 @@ from citerec.rank.ltr import (
 )
 from citerec.rerank.reranker import choose_reranker, open_reranker
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.rules.held_out import (
-    RANKER,
-    held_out,
-    may_know_queries,
-    own_model,
-    trained_on_other_data,
-)
-from citerec.stages import FirstStage
+from citerec.rules.held_out import held_out, may_know_queries, trained_on_other_data
 from citerec.train import trainer
 from citerec.train.boost import (
     FittedVariant,
@@ -126,19 +119,17 @@ class Gatherer:
         *,
         encoder: bool = True,
         reranker: str | None = None,
-        first_stage: FirstStage | None = None,
         features: Sequence[Feature] = (),
     ) -> None:
         """Open the stages of an index: its vectors, unless `encoder` is false, and a reranker, unless it is None.
 
-        `first_stage` retrieves the candidates; by default that of `recommend`. `features` are computed besides
-        citerec's own, those of the settings, and those of the retrievers.
+        `features` are computed besides citerec's own, those of the settings, and those of the retrievers.
         """
         self._config = config
         retrieval = RecommendConfig(
             encoder="auto" if encoder else "none", retrievers=config.retrievers
         )
-        self._first_stage = first_stage or open_hybrid(index, retrieval, log)
+        self._first_stage = open_hybrid(index, retrieval, log)
         self._reranker = self._first_order = None
         if reranker:
             settings = RerankConfig(
@@ -148,7 +139,7 @@ class Gatherer:
             self._first_order = open_ranker(DEFAULT).score
         self._graph = TemporalGraph(index, CitationScope.TRAIN)
         given = (*features, *added_features(config.features, features))
-        retrievers = getattr(self._first_stage, "retrievers", ())
+        retrievers = self._first_stage.retrievers
         self.added = declared_features((*retrievers, config.reranker), given)
         self._features = Features(self._graph, added=self.added)
 
@@ -245,13 +236,12 @@ def gather_examples(
     *,
     progress: Progress = no_progress,
     log: Log = no_log,
-    first_stage: FirstStage | None = None,
     features: Sequence[Feature] = (),
     cached: ArrayCache = lambda name, make: dict(make()),
 ) -> IndexExamples:
     """Return the training and dev examples of an index, without the held-out queries of other indexes.
 
-    `first_stage` and `features` are as for `Gatherer`; `cached` returns the arrays that an interrupted training
+    `features` are as for `Gatherer`; `cached` returns the arrays that an interrupted training
     saved under a name, or makes them.
     """
     name = index.manifest.name
@@ -264,7 +254,7 @@ def gather_examples(
     reranker_knows = bool(weights and may_know_queries(weights, index))
     known = {"encoder": encoder_knows, "reranker": reranker_knows}
     excluded = " and ".join(model for model, knows in known.items() if knows)
-    how: Any = {"reranker": reranker, "first_stage": first_stage, "features": features}
+    how: Any = {"reranker": reranker, "features": features}
     gatherer = by_train = Gatherer(index, config, log, **how)
     if excluded:
         log(
@@ -398,7 +388,7 @@ def _shown(config: RankerTraining) -> Json:
 
 def _folder_of(reranker: str | None, index: IndexFolder) -> Path | None:
     """Return the folder of a reranker; None for none, and for one that a package registers."""
-    if reranker is None or reranker in plugins.names(plugins.RERANKERS):
+    if reranker is None or reranker in Plugins.RERANKERS.names:
         return None
     return find_model(reranker, base=index.path).folder
 
@@ -516,7 +506,7 @@ def _compared(
     """
     by_query = fitted.by_query
     added = fitted.trees.added
-    in_use = own_model(index, RANKER, SPEC)
+    in_use = index.own_model(RANKER, SPEC)
     if in_use and not trained_on_other_data(in_use, index):
         record = trainer.read_training(in_use)
         if any(facts.get("dev_queries_teach") for facts in record.get("indexes", [])):

@@ -19,7 +19,7 @@ from citerec.errors import ConfigError
 from citerec.evaluation.significance import ALPHA, cross_validate
 from citerec.files.arrays import Flags, Rows
 from citerec.graph.temporal import CitationScope, TemporalGraph
-from citerec.index.folder import IndexFolder
+from citerec.index.folder import RERANKER, IndexFolder
 from citerec.index.vectors import vectors_of
 from citerec.pipeline import Pipeline, rank_stages
 from citerec.rank.ltr import ranker_of
@@ -28,7 +28,6 @@ from citerec.rerank.pair import NAME as SPEC
 from citerec.rerank.pair import RerankerSpec, pair, write_reranker_spec
 from citerec.retrieve.fuse import interpolated, standardised
 from citerec.retrieve.hybrid import HybridRetriever, open_hybrid
-from citerec.rules.held_out import RERANKER
 from citerec.text import pair_text
 from citerec.train import trainer
 from citerec.train.data import (

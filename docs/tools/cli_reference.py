@@ -47,8 +47,9 @@ def page() -> str:
 
 def _commands() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Yield the name and the function of each command, in the order of the command line."""
-    for name, (module, attribute) in COMMANDS.items():
-        found: Any = getattr(import_module(f"citerec.cli.{module}"), attribute)
+    for name, module in COMMANDS.items():
+        commands = import_module(f"citerec.cli.{module}")
+        found: Any = getattr(commands, name.replace("-", "_"))
         if isinstance(found, typer.Typer):
             yield from (
                 (f"{name} {_name(one)}", one.callback)

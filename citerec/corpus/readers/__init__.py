@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from citerec import plugins
 from citerec.corpus.contents import Content, ContentKind, content_of
 from citerec.corpus.readers.files import (
     HEAD,
@@ -31,6 +30,7 @@ from citerec.corpus.readers.s2ag import S2AG
 from citerec.errors import BadInputError, ConfigError
 from citerec.files.checksums import sha256_of as file_sha256
 from citerec.files.reading import BOM, other_format, reading
+from citerec.plugins import Plugins
 from citerec.types import Log, Paper, no_log
 
 __all__ = [
@@ -72,10 +72,7 @@ _PAGE = re.compile(rb'\{\s*"(?:items|meta|message(?:-type)?|status)"\s*:')
 
 def _formats() -> dict[str, Format]:
     """Return all formats by name, those of other packages first; citerec's own names keep their meaning."""
-    others = {
-        name: plugins.load(plugins.READERS, name)
-        for name in plugins.names(plugins.READERS)
-    }
+    others = {name: Plugins.READERS.load(name) for name in Plugins.READERS.names}
     if wrong := [
         name for name, reader in others.items() if not isinstance(reader, Format)
     ]:

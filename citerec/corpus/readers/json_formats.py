@@ -15,8 +15,7 @@ from typing import Any, cast
 from citerec.bibliography.entry import Entry, first_year
 from citerec.bibliography.fields import NO_CITATIONS, Fields, library_paper, number_text
 from citerec.bibliography.json_entries import to_entry
-from citerec.bibliography.keys import doi_of, dois_of, id_key, to_text
-from citerec.bibliography.markup import plain_text
+from citerec.bibliography.keys import doi_of, dois_of, id_key, plain_text, to_text
 from citerec.corpus.readers.files import (
     KEYS,
     BytesRead,

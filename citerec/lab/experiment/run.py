@@ -37,7 +37,7 @@ from citerec.evaluation.systems import (
 from citerec.files.atomic import replacing
 from citerec.files.checksums import indented_json
 from citerec.files.reading import read_toml
-from citerec.index.folder import NAME, IndexFolder, open_index
+from citerec.index.folder import NAME, RERANKER, IndexFolder, open_index
 from citerec.index.splits import (
     SPLITS,
     open_queries,
@@ -62,7 +62,6 @@ from citerec.lab.scidocs.suite import run_published
 from citerec.lab.scidocs.topics import draw_sample, draw_topics, topic_map
 from citerec.rank.ltr import DEFAULT, open_ranker
 from citerec.retrieve.bm25 import resolve
-from citerec.rules.held_out import RERANKER
 from citerec.types import Progress, no_progress
 
 SHOWN = 3  # metrics printed of a row without expected values

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from citerec.evaluation.protocol import EvalConfig, EvalSet
+from citerec.evaluation.systems import CEILINGS, RANKED, Systems
 from citerec.files.arrays import Flags
 from citerec.graph.temporal import TemporalGraph, citations_of, citing_before
 from citerec.index.folder import IndexFolder
@@ -49,6 +50,24 @@ class Audit:
             f"{self.candidates:,} candidates and {self.features} features are identical, bit by bit; "
             f"{self.lists:,} rankings contain no paper of a later year and no query itself"
         )
+
+
+def audit_systems(
+    systems: Systems, names: Sequence[str], progress: Progress = no_progress
+) -> Audit:
+    """Check that the hits of some systems depend on no citation that is unknown for a query; see `audit`."""
+    names = [name for name in names if name not in CEILINGS]
+    ranker = next((systems.ranker_of(name) for name in names if name in RANKED), None)
+    return audit(
+        systems.index,
+        systems.eval_set,
+        systems.config,
+        systems.candidates(),
+        [systems.hits(name) for name in names],
+        ranker.neighbours if ranker else NEIGHBOURS,
+        progress,
+        ranker.added if ranker else (),
+    )
 
 
 def audit(
