@@ -262,9 +262,10 @@ def read_request(
     given = None
     if draft.query is not None:
         title = title and " ".join(title.split())
-        given = read_queries(draft.query, title=title, abstract=abstract)
-        if draft.text == "abstract":
-            given = given.without_bodies()
+        with_body = draft.text == "body"
+        given = read_queries(
+            draft.query, title=title, abstract=abstract, with_body=with_body
+        )
         title = None
         abstract = None
     return Request.of(

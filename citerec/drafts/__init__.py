@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from citerec.bibliography.entry import Entry, PaperList, first_year
 from citerec.corpus.contents import ContentKind, DocumentFormat
@@ -58,11 +59,6 @@ class QueryFile:
         """Whether there may be more than one query; a JSONL file of one line is not a batch."""
         return len(self.queries) > 1 or self.by_sentence
 
-    def without_bodies(self) -> "QueryFile":
-        """Return the drafts with title and abstract alone."""
-        queries = (replace(query, body=()) for query in self.queries)
-        return replace(self, queries=tuple(queries))
-
     def stated(
         self, *, year: int | None = None, context: str | None = None
     ) -> "QueryFile":
@@ -104,6 +100,7 @@ def read_queries(
     *,
     title: str | None = None,
     abstract: str | None = None,
+    with_body: bool = True,
 ) -> QueryFile:
     """Read the queries of the file `path`, or of standard input if it is `-`; see `parse_queries`."""
     from citerec.bibliography.paper_list import read_bytes
@@ -112,7 +109,8 @@ def read_queries(
         path, hint="to pass a text directly: citerec recommend --title T --abstract A"
     )
     file = None if str(path) == "-" else Path(path)
-    return parse_queries(data, name=name, file=file, title=title, abstract=abstract)
+    stated: Any = {"title": title, "abstract": abstract, "with_body": with_body}
+    return parse_queries(data, name=name, file=file, **stated)
 
 
 def parse_queries(
@@ -122,12 +120,13 @@ def parse_queries(
     file: Path | None = None,
     title: str | None = None,
     abstract: str | None = None,
+    with_body: bool = True,
 ) -> QueryFile:
     """Read the queries that `data` holds, UTF-8 text or a document; `name` is that of the source in messages.
 
     A query without an id gets the id `query`; in a batch, `q` and its line, or its position in a list. `title` and
     `abstract` take the place of what the only draft states. A document includes others from the folder of `file`; None
-    to follow nothing. BadInputError if `data` has no known format or is broken, a title is missing, or an id is
+    to follow nothing. Without `with_body` title and abstract are read alone. BadInputError if `data` has no known format or is broken, a title is missing, or an id is
     repeated; ConfigError if there is a `title` for several drafts; MissingExtraError if a library is not installed.
     """
     from citerec.bibliography.paper_list import Kind, decode, kind_of, read_entries
@@ -142,7 +141,7 @@ def parse_queries(
     content = recognise(data, str(name))
     if content.kind is ContentKind.DRAFT:
         return _from_document(
-            DocumentFormat(content.format), data, str(name), file, stated
+            DocumentFormat(content.format), data, str(name), file, stated, with_body
         )
     suffix = Path(name).suffix.lower()
     if suffix in _BINARY and not other_format(data):
@@ -184,7 +183,8 @@ def parse_queries(
     for number, draft in enumerate(drafts, start=1):
         default_id = f"q{draft.line or number}" if batch else "query"
         query = replace(draft, **stated).to_query(name, default_id)
-        query = replace(query, body=body or body_of(draft.body.splitlines()))
+        if with_body:
+            query = replace(query, body=body or body_of(draft.body.splitlines()))
         if first := by_id.get(query.id):
             where = f"line {first.line}" if first.line else first.label
             raise draft.error(
@@ -242,6 +242,7 @@ def _from_document(
     name: str,
     file: Path | None,
     stated: dict[str, str],
+    with_body: bool,
 ) -> QueryFile:
     """Return the draft of a document with its references."""
     from citerec.drafts import pandoc, pdf
@@ -286,7 +287,7 @@ def _from_document(
     parts = [f"title {short(draft.title, 100)!r}"]
     if abstract:
         parts.append(f"abstract {short(abstract, 60)!r} ({len(abstract):,} characters)")
-    if sentences := body_of(document.lines):
+    if sentences := body_of(document.lines) if with_body else ():
         parts.append(f"a body of {plural(len(sentences), 'sentence')}")
     if draft.authors:
         parts.append(plural(len(draft.authors), "author"))

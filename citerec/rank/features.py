@@ -37,9 +37,10 @@ from citerec.rank.expand import (
 from citerec.rerank.reranker import NAME as RERANK
 from citerec.retrieve.fuse import min_max, ranks_and_scores
 from citerec.text import STOP_WORDS, contents
-from citerec.types import Query
+from citerec.types import Query, SentenceScores
 
 NEAR = 20  # closest candidates of a sentence, as many as a list of references shows
+HIGHEST = 3  # sentences of a body that are averaged
 OLDEST = 30  # years; the largest age
 COVERED = 0.8  # a draft of the corpus' field is that near to its candidates, or nearer
 REFERENCES = 5  # in the corpus, of a paper, in most corpora
@@ -205,11 +206,13 @@ class Signals:
     @cached_property
     def cosines(self) -> Table | None:
         """The cosines of title and sentences, in this order, and the candidates; None without vectors."""
-        vectors = self.candidates.sentences.vectors
+        return self._cosines(self.candidates.sentences)
+
+    def _cosines(self, sentences: SentenceScores) -> Table | None:
         vector = self.candidates.query_vector
-        if vectors is None or vector is None:
+        if sentences.vectors is None or vector is None:
             return None
-        return unit(vectors()) @ vector.of_papers(self.rows).T
+        return unit(sentences.vectors()) @ vector.of_papers(self.rows).T
 
     def coverage(self) -> Values:
         """How near the query is to its `NEAR` closest candidates / these to theirs, by mean cosine, less `COVERED`.
@@ -237,6 +240,22 @@ class Signals:
         scores = self.candidates.sentences.bm25
         return scores(self.rows) if scores else None
 
+    @cached_property
+    def body_cosines(self) -> Table | None:
+        """The cosines of the sentences of the body and the candidates; None without a body or vectors."""
+        return self._cosines(self.candidates.body)
+
+    @cached_property
+    def body_bm25(self) -> Table | None:
+        """The BM25 scores of the sentences of the body and the candidates; None without a body or BM25."""
+        scores = self.candidates.body.bm25
+        return scores(self.rows) if scores else None
+
+    def body_title(self) -> Values:
+        """The share of the words of each title that the body contains; unknown without a body."""
+        text = " ".join(sentence.text for sentence in self.query.body)
+        return found_in(text, self.titles) if text else self.missing
+
     def over(self, table: Table | None, reduce: Callable[[Table], Values]) -> Values:
         """Reduce a table of sentences and candidates to one value per candidate; unknown without the table."""
         return self.missing if table is None else reduce(table)
@@ -262,6 +281,12 @@ def standardised(table: Table) -> Table:
     return (table - table.mean(axis=1, keepdims=True)) / np.maximum(
         spread, np.float32(1e-6)
     )
+
+
+def highest(table: Table) -> Scores:
+    """Return the mean of the `HIGHEST` highest standardised scores of each candidate, shape (candidates,)."""
+    best = np.sort(standardised(table), axis=0)[-HIGHEST:]
+    return best.mean(axis=0)
 
 
 def table_ranks(table: Table) -> Table:
@@ -425,6 +450,19 @@ FEATURES: tuple[Feature, ...] = (
     own("title_found", Group.TEXT, lambda s: found_in(s.query.context or contents(s.query), s.titles),
         "share of its title's words that the draft, or its sentence, contains; words of few titles count more",
         "bm25", "rising", 2),
+    own("body_sentence", Group.BODY,
+        lambda s: s.over(s.body_cosines, lambda t: standardised(t).max(axis=0)),
+        "highest similarity of its vector and that of a sentence of the body, in standard deviations",
+        "dense", "rising", 0, needs=(Group.SEMANTIC,)),
+    own("body_sentences", Group.BODY, lambda s: s.over(s.body_cosines, highest),
+        f"likewise, the mean of the {HIGHEST} highest",
+        "dense", "rising", 0, needs=(Group.SEMANTIC,)),
+    own("body_bm25", Group.BODY, lambda s: s.over(s.body_bm25, lambda t: standardised(t).max(axis=0)),
+        "highest BM25 score for a sentence of the body, in standard deviations over the candidates",
+        "bm25", "rising", 0, needs=(Group.LEXICAL,)),
+    own("body_title", Group.BODY, Signals.body_title,
+        "share of its title's words that the body contains; words of few titles count more",
+        "bm25", "rising", 0, needs=(Group.TEXT,)),
     own("coverage", Group.LIST, Signals.coverage,
         f"similarity of the draft and its {NEAR} closest candidates / of these and theirs, less {COVERED}, at most 0",
         "none", "free", 0, needs=(Group.SEMANTIC,)),

@@ -82,7 +82,7 @@ class Calibration(Settings):
 
 
 class Variant(StrEnum):
-    """The feature groups that a ranker may read; `texts` learned what the score of `full` lacks for drafts with a body."""
+    """The feature groups that a ranker may read; `texts` learned what the others lack for drafts with a body."""
 
     FULL = "full"
     NO_POPULARITY = "no-popularity"
@@ -193,7 +193,7 @@ class Ranker(LtrModel):
 
     def reads(self, matrix: Matrix) -> Flags:
         """Return which rows have a value of a feature of the model, shape (papers,)."""
-        return np.isfinite(matrix[:, self._places]).any(axis=1)
+        return np.asarray(np.isfinite(matrix[:, self._places]).any(axis=1))
 
     def calibration_of(self, matrix: Matrix) -> Calibration | None:
         """Return the calibration of a list, by its features."""
@@ -211,6 +211,10 @@ class Ranker(LtrModel):
 
     def _inputs(self, matrix: Matrix) -> Floats:
         return matrix[:, self._places].astype(np.float64)
+
+
+# those that rank alone
+OF_DRAFTS = tuple(variant for variant in Variant if variant is not Variant.TEXTS)
 
 
 class VariantSpec(Settings):

@@ -22,7 +22,15 @@ from citerec.rank.features import (
     Matrix,
     without_groups,
 )
-from citerec.rank.ltr import DEFAULT, TOP, Calibration, Variant, read_spec
+from citerec.rank.ltr import (
+    DEFAULT,
+    TOP,
+    Calibration,
+    Ranker,
+    Variant,
+    open_ranker,
+    read_spec,
+)
 from citerec.rank.trees import load
 from citerec.train.data import F1_DEPTH, Numbers, logistic, query_measures
 from citerec.train.settings import RankerTraining
@@ -133,6 +141,7 @@ class Trees:
 
     booster: Any
     added: tuple[Feature, ...] = ()  # that are not citerec's own
+    base: Ranker | None = None  # whose score it corrects
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -146,7 +155,8 @@ class Trees:
 
     def scores(self, matrix: Matrix) -> Floats:
         """Return the score of each paper, shape (papers,); `matrix` has all features."""
-        return self.booster.predict(_read(matrix, self.features, self.added))
+        scores = self.booster.predict(_read(matrix, self.features, self.added))
+        return scores + self.base.score(matrix) if self.base else scores
 
     @property
     def gains(self) -> dict[str, float]:
@@ -169,8 +179,12 @@ def fit(
     config: RankerTraining,
     trees: int | None = None,
     added: tuple[Feature, ...] = (),
+    base: Ranker | None = None,
 ) -> Trees:
-    """Train on some queries; dev queries select the number of trees, at most `trees`, by early stopping."""
+    """Train on some queries; dev queries select the number of trees, at most `trees`, by early stopping.
+
+    With a `base` the trees learn what its score lacks.
+    """
     lightgbm = load()
 
     def dataset(examples: RankerExamples, reference: Any = None) -> Any:
@@ -179,6 +193,7 @@ def fit(
             examples.cited.astype(np.int8),
             group=examples.sizes,
             weight=examples.weights,
+            init_score=base.score(examples.matrix) if base else None,
             reference=reference,
             feature_name=list(features),
             params=_QUIET,
@@ -216,7 +231,7 @@ def fit(
         if validation
         else [],
     )
-    return Trees(booster, added)
+    return Trees(booster, added, base)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -269,6 +284,9 @@ def fit_variant(
     features = [
         feature.name for feature in (*FEATURES, *added) if variant.reads(feature)
     ]
+    base = None
+    if variant is Variant.TEXTS:
+        base = replace(open_ranker(DEFAULT), texts=None)
     joined = RankerExamples.joined
     rng = np.random.default_rng([config.seed, 8])
     # of each dev query, the fold whose model is not trained on it; FOLDS for the final model
@@ -294,13 +312,19 @@ def fit_variant(
             rest = joined([train, dev.of((fold != k) & (fold < FOLDS))])
             if len(rest.learnable()):
                 held = joined([validation, dev.of(fold == k)])
-                models[k] = fit(rest, held, features, config, added=added)
+                models[k] = fit(rest, held, features, config, added=added, base=base)
         rounds = [trees.rounds for trees in models.values()] or [1]
         model = fit(
-            whole, None, features, config, max(1, round(float(np.mean(rounds)))), added
+            whole,
+            None,
+            features,
+            config,
+            max(1, round(float(np.mean(rounds)))),
+            added,
+            base,
         )
     else:
-        model = fit(whole, validation, features, config, added=added)
+        model = fit(whole, validation, features, config, added=added, base=base)
     models[FOLDS] = model
     by_query = np.full((len(dev), 2), np.nan)
     lists: list[TopList] = []
@@ -310,7 +334,8 @@ def fit_variant(
             scores = trees.scores(of_fold.matrix)
             by_query[fold == k] = query_measures(of_fold.lists(scores))
             lists.append(top_lists(of_fold, scores))
-    prior = read_spec(DEFAULT).variants[variant].calibration or Calibration(
+    shipped = read_spec(DEFAULT).variants
+    prior = shipped.get(variant, shipped[Variant.FULL]).calibration or Calibration(
         scale=1, offset=-3
     )
     return FittedVariant(model, by_query, len(whole), calibrated(lists, prior))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ from citerec.rank.features import (
 )
 from citerec.rank.ltr import (
     DEFAULT,
+    OF_DRAFTS,
     SPEC,
     TOP,
     RankerSpec,
@@ -69,7 +71,15 @@ from citerec.train.data import (
     query_measures,
 )
 from citerec.train.settings import RankerTraining
-from citerec.types import Hits, Json, Log, Progress, no_log, no_progress
+from citerec.types import (
+    Hits,
+    Json,
+    Log,
+    Progress,
+    Sentence,
+    no_log,
+    no_progress,
+)
 
 PACKAGES = ("lightgbm", "numpy", "scipy")
 BLOCK = 64  # queries whose candidates are in memory at once
@@ -120,12 +130,15 @@ class Gatherer:
         encoder: bool = True,
         reranker: str | None = None,
         features: Sequence[Feature] = (),
+        bodies: Mapping[str, tuple[Sentence, ...]] = MappingProxyType({}),
     ) -> None:
         """Open the stages of an index: its vectors, unless `encoder` is false, and a reranker, unless it is None.
 
-        `features` are computed besides citerec's own, those of the settings, and those of the retrievers.
+        `features` are computed besides citerec's own, those of the settings, and those of the retrievers. `bodies` are
+        those of queries by id.
         """
         self._config = config
+        self._bodies = bodies
         retrieval = RecommendConfig(
             encoder="auto" if encoder else "none", retrievers=config.retrievers
         )
@@ -180,6 +193,11 @@ class Gatherer:
         )
         for start in range(0, len(queries), BLOCK):
             part = queries.at(range(start, min(start + BLOCK, len(queries))))
+            texts = [
+                replace(query, body=self._bodies.get(query.id, ()))
+                for query in part.queries
+            ]
+            part = replace(part, queries=texts)
             candidates: list[Any] = [*pipeline.all(part)]  # `ExpandedCandidates`
             matrices = [
                 self._features.matrix(query, found, part.known_references(i))
@@ -237,12 +255,13 @@ def gather_examples(
     progress: Progress = no_progress,
     log: Log = no_log,
     features: Sequence[Feature] = (),
+    bodies: Mapping[str, tuple[Sentence, ...]] = MappingProxyType({}),
     cached: ArrayCache = lambda name, make: dict(make()),
 ) -> IndexExamples:
     """Return the training and dev examples of an index, without the held-out queries of other indexes.
 
-    `features` are as for `Gatherer`; `cached` returns the arrays that an interrupted training
-    saved under a name, or makes them.
+    `features` and `bodies` are as for `Gatherer`; `cached` returns the arrays that an interrupted training saved under
+    a name, or makes them.
     """
     name = index.manifest.name
     folder = trainer.encoder_folder(index)
@@ -254,7 +273,7 @@ def gather_examples(
     reranker_knows = bool(weights and may_know_queries(weights, index))
     known = {"encoder": encoder_knows, "reranker": reranker_knows}
     excluded = " and ".join(model for model, knows in known.items() if knows)
-    how: Any = {"reranker": reranker, "features": features}
+    how: Any = {"reranker": reranker, "features": features, "bodies": bodies}
     gatherer = by_train = Gatherer(index, config, log, **how)
     if excluded:
         log(
@@ -407,7 +426,7 @@ def train_on(
     output: Path,
     config: RankerTraining,
     log: Log,
-    variants: Sequence[Variant] = tuple(Variant),
+    variants: Sequence[Variant] = OF_DRAFTS,
     plan: Mapping[str, Any] | None = None,
     own: IndexFolder | None = None,
 ) -> RankerReport:
