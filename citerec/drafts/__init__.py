@@ -126,8 +126,10 @@ def parse_queries(
 
     A query without an id gets the id `query`; in a batch, `q` and its line, or its position in a list. `title` and
     `abstract` take the place of what the only draft states. A document includes others from the folder of `file`; None
-    to follow nothing. Without `with_body` title and abstract are read alone. BadInputError if `data` has no known format or is broken, a title is missing, or an id is
-    repeated; ConfigError if there is a `title` for several drafts; MissingExtraError if a library is not installed.
+    to follow nothing. Without `with_body` title and abstract are read alone.
+
+    BadInputError if `data` has no known format or is broken, a title is missing, or an id is repeated; ConfigError if
+    there is a `title` for several drafts; MissingExtraError if a library is not installed.
     """
     from citerec.bibliography.paper_list import Kind, decode, kind_of, read_entries
     from citerec.corpus.readers import recognise
