@@ -175,7 +175,8 @@ def test_a_client_sends_a_body_and_is_told_of_too_much(address: str) -> None:
     [found] = answer.json()["answers"]
     assert any("body" in paper["stages"] for paper in found["results"])
 
-    draft = {"title": "Maps of bees", "body": [text] * BODY_SENTENCES}
+    sentences = [f"Bee {n} dances in the dark." for n in range(BODY_SENTENCES)]
+    draft = {"title": "Maps of bees", "body": sentences}
     many = {"index": "sample", "query": [{**draft, "id": f"q{i}"} for i in range(17)]}
     answer = httpx.post(f"{address}v1/recommend", json=many)
     assert answer.status_code == 422
