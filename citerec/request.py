@@ -253,7 +253,7 @@ def _typed(
             id="query",
             title=title,
             abstract=abstract.strip(),
-            body=body_of(lines),
+            body=body_of(lines) if lines else (),
             named=False,
         )
     if abstract or lines:

@@ -18,7 +18,7 @@ from citerec.errors import ConfigError
 from citerec.index.folder import IndexFolder
 from citerec.plugins import Plugins
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.retrieve.body import search_bodies
+from citerec.retrieve.body import BodyHits, search_bodies
 from citerec.retrieve.dense import DenseRetriever, LexicalScores, scores_by_sentence
 from citerec.retrieve.fuse import fuse, rrf, weighted_sum
 from citerec.stages import Retriever, checked_hits
@@ -164,24 +164,7 @@ class HybridRetriever:
                 QueryVector(vector, dense.directions)
                 for vector in dense.encoded(queries)
             ]
-        with_body = [
-            i for i, query in enumerate(queries) if query.body and not query.context
-        ]
-        bodies = dict(
-            zip(
-                with_body,
-                search_bodies(
-                    [queries[i] for i in with_body],
-                    [eligible[i] for i in with_body],
-                    self.bm25,
-                    self._lexical,
-                    self.dense,
-                    self._id_rank,
-                    depth,
-                ),
-                strict=True,
-            )
-        )
+        bodies = self._bodies(queries, eligible, depth)
         sets: list[CandidateSet] = []
         for i, (vector, of_sentences) in enumerate(
             zip(vectors, sentences, strict=True)
@@ -205,6 +188,21 @@ class HybridRetriever:
                 )
             )
         return sets
+
+    def _bodies(
+        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
+    ) -> dict[int, BodyHits]:
+        """Search the bodies of the drafts that have one; return what they find by the place of the draft."""
+        places = [
+            i for i, query in enumerate(queries) if query.body and not query.context
+        ]
+        if not places:
+            return {}
+        drafts = [queries[i] for i in places]
+        rules = [eligible[i] for i in places]
+        stages = self.bm25, self._lexical, self.dense
+        found = search_bodies(drafts, rules, *stages, self._id_rank, k)
+        return dict(zip(places, found, strict=True))
 
 
 def encoder_of(
