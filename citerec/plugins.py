@@ -27,6 +27,8 @@ READERS = "citerec.readers"
 RETRIEVERS = "citerec.retrievers"
 RERANKERS = "citerec.rerankers"
 FEATURES = "citerec.features"
+# parts of citerec that its lower layers reach by name alone
+_OWN = {READERS: {"library": "citerec.library:LIBRARY"}}
 
 
 @cache
@@ -58,8 +60,10 @@ def load(group: str, name: str) -> Any:
 @cache
 def _registered(group: str) -> "dict[str, EntryPoint]":
     # imported here, as few commands need it
-    from importlib.metadata import (
-        entry_points,
-    )
+    from importlib.metadata import EntryPoint, entry_points
 
-    return {point.name: point for point in entry_points(group=group)}
+    own = _OWN.get(group, {})
+    return {
+        **{point.name: point for point in entry_points(group=group)},
+        **{name: EntryPoint(name, value, group) for name, value in own.items()},
+    }

@@ -82,6 +82,22 @@ class Records:
         rows = (self._by_id.get(id_key(name)) for name in ids)
         return [row for row in dict.fromkeys(rows) if row is not None]
 
+    def titled(self, title: str) -> list[int]:
+        """Return the rows of the papers with a title, up to case, accents and punctuation; none for a short one."""
+        letters = letters_of(title)
+        rows = self._by_anchor.get(letters[:_ANCHOR], ())
+        is_sure = len(letters) >= _SURE
+        return [row for row in rows if is_sure and self._titles[row] == letters]
+
+    def new_id(self, wanted: str) -> str:
+        """Return an id that no paper has: the wanted one, or with a number."""
+        number = 1
+        docid = wanted
+        while docid in self._by_id:
+            number += 1
+            docid = f"{wanted}#{number}"
+        return docid
+
     def named_in(self, text: str, ids: Sequence[str] = ()) -> list[Found]:
         """Return the records that a printed reference names, in the order of their places; `ids` are its stated ids.
 
@@ -121,7 +137,10 @@ class Records:
                     similar = fuzz.partial_ratio_alignment(
                         title, letters, score_cutoff=_SIMILAR
                     )
-                    if similar and similar.dest_end - similar.dest_start > len(title) - 5:
+                    if (
+                        similar
+                        and similar.dest_end - similar.dest_start > len(title) - 5
+                    ):
                         alike.append((similar.dest_start, similar.dest_end, row))
         years = {int(year) for year in _YEAR.findall(text)}
         spans = [span for span in spans if self._agrees(span[2], letters, years)]
@@ -141,7 +160,9 @@ class Records:
     def _agrees(self, row: int, letters: str, years: set[int]) -> bool:
         """Whether year and first author of a record do not contradict a text that has its title."""
         paper = self.papers[row]
-        is_near = paper.year is None or any(abs(paper.year - year) <= 1 for year in years)
+        is_near = paper.year is None or any(
+            abs(paper.year - year) <= 1 for year in years
+        )
         has_author = letters_of(self._families[row]) in letters
         if len(self._titles[row]) >= _SURE:
             return is_near or not years or bool(has_author and self._families[row])
@@ -164,6 +185,4 @@ class Records:
     @staticmethod
     def _has_pages(paper: Paper, numbers: set[str]) -> bool:
         page = re.match(r"\w+", paper.pages)
-        return bool(
-            page and paper.volume and {page[0], paper.volume} <= numbers
-        )
+        return bool(page and paper.volume and {page[0], paper.volume} <= numbers)

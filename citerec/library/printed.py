@@ -8,16 +8,24 @@ from citerec.bibliography.keys import title_key
 from citerec.library.texts import Marks, Reference, Sentence
 
 _NUMBERS = r"\d{1,3}(?:\s?[,;–—-]\s?\d{1,3}){0,40}"
-_BRACKETS = re.compile(rf"\[\s?({_NUMBERS})\s?\]")
-_PARENTHESES = re.compile(rf"\(\s?({_NUMBERS})\s?\)")
+_BRACKETS = re.compile(rf"\[\s?(?P<numbers>{_NUMBERS})\s?\]")
+_PARENTHESES = re.compile(rf"\(\s?(?P<numbers>{_NUMBERS})\s?\)")
+_RAISED = (
+    re.compile(  # numbers above the line, which a PDF sets after a word: hygiene.7,8
+        r"(?<=[^\W\d_A-Z]{3})(?P<closing>[)\]”’\"]?)(?P<stop>[.,;:]?)"
+        r"(?P<numbers>[1-9]\d{0,2}(?:[,–-][1-9]\d{0,2}){0,20})(?=[\s.,;:)]|$)"
+    )
+)
 _NUMBER = re.compile(r"(\d+)\s?([–—-]?)")
 _LABEL = re.compile(r"\W{0,2}(\d{1,3})(?!\d)")
 _YEAR = r"(?:1[89]|20)\d\d[a-z]?(?![\da-z])"
 _YEARS = re.compile(_YEAR)
 _NAME = r"[^\W\d_a-z][\w'’-]+"
 _NAMES = rf"(?:{_NAME}(?:\s(?:and|&)\s{_NAME}|,?\set\sal\.?)?)"
-_INSIDE = re.compile(  # parentheses: Lovelace et al., 2010; Hopper and Allen, 1952, 1953a
-    rf"({_NAME})[^;()\d]{{0,60}}?,?\s((?:{_YEAR}(?:,\s?|\sand\s)?)+)"
+_INSIDE = (
+    re.compile(  # parentheses: Lovelace et al., 2010; Hopper and Allen, 1952, 1953a
+        rf"({_NAME})[^;()\d]{{0,60}}?,?\s((?:{_YEAR}(?:,\s?|\sand\s)?)+)"
+    )
 )
 _DATED = re.compile(
     rf"\((?P<inside>[^()]{{0,400}}\b{_YEAR}[^()]{{0,200}})\)|(?P<names>{_NAMES})\s[(\[](?P<years>{_YEAR}(?:,\s?{_YEAR})*)[)\]]"
@@ -33,9 +41,7 @@ def numbers_of(references: Sequence[Reference]) -> dict[int, int]:
     """Return the places of references by their printed numbers; by their order if most have none."""
     labels = [_LABEL.match(reference.text) for reference in references]
     printed = {
-        int(label[1]): place
-        for place, label in reversed([*enumerate(labels)])
-        if label
+        int(label[1]): place for place, label in reversed([*enumerate(labels)]) if label
     }
     if len(printed) > len(references) / 2:
         return printed
@@ -65,6 +71,7 @@ def printed_sentences(
     for pattern, resolve in (
         (_BRACKETS, _numeric(numbers)),
         (_PARENTHESES, _numeric(numbers)),
+        (_RAISED, _numeric(numbers)),
         (_DATED, _dated(by_name)),
     ):
         marks = Marks()
@@ -76,17 +83,17 @@ def printed_sentences(
             )
         ]
         styles.append(found)
-    return max(
-        styles, key=lambda found: len({row for s in found for row in s.cites})
-    )
+    return max(styles, key=lambda found: len({row for s in found for row in s.cites}))
 
 
 def _numeric(numbers: Mapping[int, int]) -> Callable[[re.Match[str], Marks], str]:
     def resolve(match: re.Match[str], marks: Marks) -> str:
-        named = cited_numbers(match[1])
+        named = cited_numbers(match["numbers"])
         if not all(number in numbers for number in named):
             return match[0]  # a year, an interval, a quantity
-        return marks.token(numbers[number] for number in named)
+        around = match.groupdict(default="")
+        token = marks.token(numbers[number] for number in named)
+        return f"{around.get('closing', '')}{token}{around.get('stop', '')}"
 
     return resolve
 

@@ -1,0 +1,222 @@
+"""Joins the records of a library with its whole texts: citations, sentences that cite, works that several cite."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from citerec.bibliography.keys import doi_of, dois_of
+from citerec.library.lookup import Records, letters_of
+from citerec.library.texts import FullText, Reference
+from citerec.text import word_count
+from citerec.types import MAX_TITLE, Context, Paper
+
+_HEAD = 600  # characters of a first page, among which its title is
+_YEARS_APART = 3  # of a preprint and its publication
+_LEAST_WORDS = 4  # of the title of a work that is added
+_QUOTED = re.compile(r"[“\"]([^“”\"]{15,300}?)[,.?!]?[”\"]")
+_BETWEEN = re.compile(r"[.,?!:;]\s|[“”\"()\[\]]")
+_DOI_AS_FILE = re.compile(r"(10\.\d{4,9})[_%@ ](?:2F)?")
+
+Cited = tuple[int, Reference]  # the row of a paper, and a reference that no record is
+
+
+class LibraryGraph:
+    """The papers of a library with what their whole texts cite; a row is the place of a paper in `records`."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self.counts = Counter[str]()
+        self._texts: list[tuple[int, FullText]] = []
+        self._citations: defaultdict[int, dict[int, None]] = defaultdict(dict)
+        self._contexts: defaultdict[int, list[Context]] = defaultdict(list)
+        self._abstracts: dict[int, str] = {}
+
+    def add_text(self, text: FullText, file: Path, row: int | None = None) -> None:
+        """Add a text to the record that names its file, else to the one that it matches, else as a record itself."""
+        row = self._row_of(text, file) if row is None else row
+        self.counts["matched to records"] += row is not None
+        self.counts["records from texts"] += row is None
+        if row is None:
+            row = self.records.add(_record_of(text, file, self.records))
+        self._texts.append((row, text))
+        self._abstracts.setdefault(row, text.abstract)
+
+    def _row_of(self, text: FullText, file: Path) -> int | None:
+        """Return the record of a text: by its ids, its title, its first page, the name of its file; None without one."""
+        papers = self.records.papers
+        start = letters_of(text.start)
+        stem = _DOI_AS_FILE.sub(r"\1/", file.stem)
+        # the first page of a comment has the DOI of another paper
+        rows = [
+            *self.records.of_ids(text.ids),
+            *(
+                row
+                for row in self.records.of_ids(dois_of(text.start))
+                if letters_of(papers[row].title) in start
+            ),
+            *(
+                row
+                for row in self.records.titled(text.title)
+                if _is_near(text.year, papers[row].year)
+            ),
+            *(found.row for found in self.records.named_in(text.start[:_HEAD])),
+            *self.records.of_ids(dois_of(stem)),
+            *(found.row for found in self.records.named_in(stem)),
+        ]
+        return rows[0] if rows else None
+
+    def link(self, add_cited: int = 0) -> None:
+        """Look up the references of all texts, and the papers that their sentences cite.
+
+        Works outside of the library that `add_cited` or more of its papers cite become papers with a title; 0 for none.
+        """
+        cited = [
+            [self._named(reference) for reference in text.references]
+            for _, text in self._texts
+        ]
+        unknown = [
+            (row, reference)
+            for (row, text), rows in zip(self._texts, cited, strict=True)
+            for reference, named in zip(text.references, rows, strict=True)
+            if not named
+        ]
+        works = _works_of(unknown, add_cited) if add_cited else {}
+        added = {id(reference): work for work in works for _, reference in works[work]}
+        rows_of = {work: self._add_work(work, works[work]) for work in works}
+        for (row, text), named in zip(self._texts, cited, strict=True):
+            places = [
+                [rows_of[added[id(reference)]]] if id(reference) in added else rows
+                for reference, rows in zip(text.references, named, strict=True)
+            ]
+            self._citations[row].update(
+                dict.fromkeys(
+                    other for rows in places for other in rows if other != row
+                )
+            )
+            self._contexts[row] += self._contexts_of(row, text, places)
+        self.counts["works added"] = len(works)
+        self.counts["references"] = sum(map(len, cited))
+        self.counts["citations"] = sum(map(len, self._citations.values()))
+        self.counts["contexts"] = sum(map(len, self._contexts.values()))
+
+    def _named(self, reference: Reference) -> list[int]:
+        found = self.records.named_in(reference.text, reference.ids)
+        return [each.row for each in found]
+
+    def _add_work(self, title: str, works: Sequence[Cited]) -> int:
+        """Add a work that several papers cite, of which the references tell no more than the title; return its row."""
+        references = [reference for _, reference in works]
+        dois = (doi for reference in references for doi in map(doi_of, reference.ids))
+        doi = next(filter(None, dois), "")
+        paper = Paper(
+            id=self.records.new_id(doi.lower() or f"title:{letters_of(title)[:150]}"),
+            title=title[:MAX_TITLE],
+            year=next(filter(None, (r.year for r in references)), None),
+            authors=next(filter(None, (r.authors for r in references)), ()),
+            doi=doi,
+        )
+        return self.records.add(paper)
+
+    def _contexts_of(
+        self, row: int, text: FullText, places: Sequence[Sequence[int]]
+    ) -> Iterable[Context]:
+        """Yield the sentences of a text whose marks name papers; a reference that may be two names none."""
+        for sentence in text.sentences:
+            rows = [
+                places[place][0]
+                for place in sentence.cites
+                if place < len(places) and len(places[place]) == 1
+            ]
+            cited = tuple(
+                self.records.papers[other].id
+                for other in dict.fromkeys(rows)
+                if other != row
+            )
+            if cited:
+                yield Context(sentence.text, cited)
+
+    def paper(self, row: int) -> Paper:
+        """Return the paper of a row, with its citations and the sentences that cite."""
+        papers = self.records.papers
+        paper = papers[row]
+        cited = (papers[other].id for other in self._citations.get(row, ()))
+        return replace(
+            paper,
+            abstract=paper.abstract or self._abstracts.get(row, ""),
+            citations=tuple(dict.fromkeys([*paper.citations, *cited])),
+            contexts=(*paper.contexts, *self._contexts.get(row, ())),
+        )
+
+
+def _is_near(year: int | None, other: int | None) -> bool:
+    return year is None or other is None or abs(year - other) <= _YEARS_APART
+
+
+def _record_of(text: FullText, file: Path, records: Records) -> Paper:
+    """Return a text as a record: its id is its DOI, else the name of its file, which also stands for a missing title."""
+    dois = [*filter(doi_of, text.ids)] or dois_of(text.start)
+    # of several it is not clear which
+    doi = dois[0] if len(dois) == 1 or text.ids else ""
+    name = file.name.partition(".")[0] or "text"
+    return Paper(
+        id=records.new_id(doi.lower() or next(iter(text.ids), "") or name),
+        title=text.title[:MAX_TITLE] or re.sub(r"[_\W]+", " ", file.stem).strip(),
+        abstract=text.abstract,
+        year=text.year,
+        authors=text.authors,
+        venue=text.venue,
+        doi=doi,
+    )
+
+
+def _works_of(unknown: Sequence[Cited], least: int) -> dict[str, list[Cited]]:
+    """Return the works that `least` papers or more cite, by title, with the references that name them.
+
+    References are of one work if their titles or their DOIs are equal. A printed reference has a title where it is
+    quoted; otherwise the longest part between marks of punctuation that two with one DOI share is taken for it.
+    """
+    by_key: defaultdict[str, list[Cited]] = defaultdict(list)
+    key_of_doi: dict[str, str] = {}
+    for cited in unknown:
+        key = letters_of(_title_of(cited[1]))
+        if key and (doi := _doi_of(cited[1])):
+            key_of_doi.setdefault(doi, key)
+    for cited in unknown:
+        doi = _doi_of(cited[1])
+        if key := key_of_doi.get(doi) or letters_of(_title_of(cited[1])) or doi:
+            by_key[key].append(cited)
+    works: dict[str, list[Cited]] = {}
+    for of_key in by_key.values():
+        titles = Counter(
+            filter(None, (_title_of(reference) for _, reference in of_key))
+        )
+        title = max(titles, key=titles.__getitem__, default="") or _shared(of_key)
+        if len({row for row, _ in of_key}) >= least and title:
+            works.setdefault(title, []).extend(of_key)
+    return works
+
+
+def _doi_of(reference: Reference) -> str:
+    return next(filter(None, map(doi_of, reference.ids)), "").lower()
+
+
+def _title_of(reference: Reference) -> str:
+    """Return the title that a source states, or that is quoted; empty if it is not clear, or short."""
+    quoted = _QUOTED.search(reference.text)
+    title = reference.title or (quoted[1] if quoted else "")
+    return title if word_count(title) >= _LEAST_WORDS else ""
+
+
+def _shared(cited: Sequence[Cited]) -> str:
+    """Return the longest part of the first reference that another one has, too; empty without one."""
+    texts = [reference.text for _, reference in cited]
+    others = letters_of(" ".join(texts[1:]))
+    parts = (part.strip() for part in _BETWEEN.split(texts[0]))
+    shared = (
+        part
+        for part in parts
+        if word_count(part) >= _LEAST_WORDS and letters_of(part) in others
+    )
+    return max(shared, key=len, default="")
