@@ -96,6 +96,12 @@ class BuildConfig(EmbedConfig):
         None  # name, hub id, folder or auto; None for an index without vectors
     )
     encode: EncodeConfig = EncodeConfig()
+    add_cited: int = setting(
+        0,
+        "Of a library of whole texts: works outside of it that so many of its papers cite become papers with a title; "
+        "0 for none.",
+        ge=0,
+    )
     retrievers: tuple[str, ...] = setting(
         (), "Retrievers of installed packages that keep data of their own in the index."
     )
@@ -269,6 +275,11 @@ def _build(
     corpus: Json = {"files": 0, "sha256": ""}
     records: Iterator[Located] = iter(())
     if source:
+        source = replace(
+            source,
+            add_cited=config.add_cited,
+            workers=config.encode.threads or source.workers,
+        )
         format_name = config.format
         if format_name == "auto":
             format_name = detect_format(source)

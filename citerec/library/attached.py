@@ -71,7 +71,7 @@ def _whole(name: object) -> list[str]:
 
 
 def names_in(value: str) -> list[str]:
-    r"""Return the files of texts in a field of BibTeX: `:a.pdf:PDF`, `Full Text:x.pdf:application/pdf;…`, `C\:\\a.pdf`."""
+    r"""Return the files in a field of BibTeX: `:a.pdf:PDF`, `Full Text:x.pdf:application/pdf;…`, `C\:\\a.pdf`."""
     value = _BACKSLASH.sub(lambda _: "\\", value)
     # what is escaped is no separator; a drive is none, either
     value = value.replace("\\:", "\0").replace("\\;", "\1").replace("\\_", "_")

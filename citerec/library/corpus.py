@@ -26,12 +26,13 @@ def files_of_library(files: Sequence[Path], formats: Mapping[Path, str]) -> list
     """
     if not LISTS.issuperset(formats.values()):
         return []
-    if databases := [file for file in files if file.name == DATABASE]:
-        return databases
+    databases = [file for file in files if file.name == DATABASE]
     kinds = {file: _kind(file) for file in files if file not in formats}
     texts = [file for file, kind in kinds.items() if kind]
     sources = [file for file in texts if kinds[file] is TextKind.LATEX]
     is_draft = texts == sources and len(sources) < _LEAST_SOURCES
+    if databases:
+        return [*databases, *texts]
     if any(attachments(file, name) for file, name in formats.items()):
         return [*formats, *texts]
     # a bibliography beside a source is a part of it
@@ -63,7 +64,7 @@ class _Library:
         else:
             self.located.append(located)
 
-    def read(self, file: Path, log: Log) -> None:
+    def read(self, file: Path) -> None:
         """Read a file of the library: records, a database of Zotero, or a text."""
         if file.name == DATABASE:
             items, loose = read_zotero(file)
@@ -93,8 +94,11 @@ def library_papers(source: Source, read: BytesRead, log: Log) -> Iterator[Locate
     is named in the table.
     """
     library = _Library()
-    for file in (*source.files, *source.ignored):
-        library.read(file, log)
+    every_file = (*source.files, *source.ignored)
+    # a database knows its texts; others were removed from the library
+    databases = [file for file in every_file if file.name == DATABASE]
+    for file in databases or every_file:
+        library.read(file)
     graph = LibraryGraph(library.records)
     named = {file.resolve() for file in library.rows}
     loose = [file for file in library.loose if file.resolve() not in named]

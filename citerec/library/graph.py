@@ -44,7 +44,7 @@ class LibraryGraph:
         self._abstracts.setdefault(row, text.abstract)
 
     def _row_of(self, text: FullText, file: Path) -> int | None:
-        """Return the record of a text: by its ids, its title, its first page, the name of its file; None without one."""
+        """Return the record of a text, by its ids, title, first page or the name of its file; None without one."""
         papers = self.records.papers
         start = letters_of(text.start)
         stem = _DOI_AS_FILE.sub(r"\1/", file.stem)
@@ -155,7 +155,7 @@ def _is_near(year: int | None, other: int | None) -> bool:
 
 
 def _record_of(text: FullText, file: Path, records: Records) -> Paper:
-    """Return a text as a record: its id is its DOI, else the name of its file, which also stands for a missing title."""
+    """Return a text as a record; the name of its file stands for a missing DOI as its id, and for a missing title."""
     dois = [*filter(doi_of, text.ids)] or dois_of(text.start)
     # of several it is not clear which
     doi = dois[0] if len(dois) == 1 or text.ids else ""

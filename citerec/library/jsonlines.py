@@ -12,6 +12,7 @@ from citerec.types import Json
 
 _CITE = re.compile(r"\{\{cite:([^{}]{1,200})\}\}")
 _OTHER = re.compile(r"\{\{\w+:[^{}]{1,200}\}\}")
+_STATED = ("year", "title", "venue", "volume", "pages")
 _PARSES = ("pdf_parse", "latex_parse", "grobid_parse")
 
 
@@ -88,18 +89,9 @@ def _reference(entry: Json) -> Reference:
         _string(item.get("url")) for item in _objects(entry.get("contained_links"))
     ]
     people = tuple(_people(entry.get("authors")))
-    stated = (
-        ", ".join(people),
-        *(
-            f"{entry.get(name) or ''}"
-            for name in ("year", "title", "venue", "volume", "pages")
-        ),
-    )
-    text = (
-        _string(entry.get("bib_entry_raw"))
-        or _string(entry.get("raw_text"))
-        or ". ".join(filter(None, stated))
-    )
+    stated = [", ".join(people), *(f"{entry.get(name) or ''}" for name in _STATED)]
+    raw = _string(entry.get("bib_entry_raw")) or _string(entry.get("raw_text"))
+    text = raw or ". ".join(filter(None, stated))
     stated_ids = " ".join([*map(str, numbers.values()), *arxiv, *links])
     return Reference(
         text=one_line(text),
@@ -122,20 +114,14 @@ def _sentences(
 
     for paragraph in paragraphs:
         text = _string(paragraph.get("text"))
-        if not _CITE.search(text):
-            spans = sorted(
-                (
-                    span
-                    for span in _objects(paragraph.get("cite_spans"))
-                    if type(span.get("start")) is int and type(span.get("end")) is int
-                ),
-                key=lambda span: -span["start"],
-            )
-            for span in spans:
-                text = (
-                    text[: span["start"]]
-                    + token(span.get("ref_id"))
-                    + text[span["end"] :]
-                )
+        spans = [] if _CITE.search(text) else _objects(paragraph.get("cite_spans"))
+        places_of = [(span.get("start"), span.get("end"), span) for span in spans]
+        known = [
+            (start, end, span)
+            for start, end, span in places_of
+            if isinstance(start, int) and isinstance(end, int)
+        ]
+        for start, end, span in sorted(known, key=lambda known: -known[0]):
+            text = text[:start] + token(span.get("ref_id")) + text[end:]
         text = _CITE.sub(lambda match: token(match[1]), text)
         yield from marks.sentences(_OTHER.sub(" ", text))

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import to_text
+from citerec.display import one_line
 from citerec.drafts import DocumentFormat, latex, pandoc
 from citerec.drafts.cited import entries_by_source
-from citerec.library.texts import FullText, Marks, Reference, from_draft
+from citerec.library.texts import FullText, Marks, Reference
 
 MAIN = re.compile(rb"^[ \t]*\\document(?:class|style)\b", re.MULTILINE)
 _CITE = re.compile(
@@ -47,8 +48,12 @@ def read_latex(data: bytes, name: str, path: Path) -> FullText:
         return marks.token(places[key] for key in _keys(match) if key in places)
 
     paragraphs = map(to_text, _BREAK.split(_CITE.sub(token, text)))
-    return from_draft(
-        draft,
+    return FullText(
+        title=one_line(draft.title),
+        abstract=one_line(draft.abstract),
+        year=draft.year,
+        authors=draft.authors,
+        ids=draft.dois,
         references=tuple(_reference(entries[key]) for key in keys),
         sentences=tuple(s for text in paragraphs for s in marks.sentences(text)),
     )

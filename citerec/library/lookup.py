@@ -24,7 +24,7 @@ from citerec.types import Paper
 _ANCHOR = 10  # letters of a title by which it is looked up
 _SURE = 34  # letters of a title that needs no more than a year that does not contradict
 _LEAST = 8  # letters of a title that is looked up at all
-_SIMILAR = 101.0  # percent of letters that a title shares with a text, if it has errors
+_SIMILAR = 92.0  # percent of letters that a title shares with a text, if it has errors
 _DOI = re.compile(r"10\.\d{4,9}/")
 _YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
 _NUMBER = re.compile(r"(?<![\d.])[a-z]{0,2}\d{1,7}(?![\d])", re.IGNORECASE)
@@ -144,9 +144,11 @@ class Records:
                         alike.append((similar.dest_start, similar.dest_end, row))
         years = {int(year) for year in _YEAR.findall(text)}
         spans = [span for span in spans if self._agrees(span[2], letters, years)]
-        # an error of spelling is less likely than another record
+        # an error of spelling is less likely than another record; it needs author and year
         spans = spans or [
-            span for span in alike if self._agrees(span[2], letters, years)
+            span
+            for span in alike
+            if self._agrees(span[2], letters, years, is_sure=False)
         ]
         return [
             Found(row, start)
@@ -157,19 +159,23 @@ class Records:
             )
         ]
 
-    def _agrees(self, row: int, letters: str, years: set[int]) -> bool:
-        """Whether year and first author of a record do not contradict a text that has its title."""
-        paper = self.papers[row]
-        is_near = paper.year is None or any(
-            abs(paper.year - year) <= 1 for year in years
-        )
-        has_author = letters_of(self._families[row]) in letters
-        if len(self._titles[row]) >= _SURE:
-            return is_near or not years or bool(has_author and self._families[row])
-        return is_near and bool(years) and has_author and bool(self._families[row])
+    def _agrees(
+        self, row: int, letters: str, years: set[int], *, is_sure: bool = True
+    ) -> bool:
+        """Whether a text that has the title of a record may mean it.
+
+        A long title needs no more than a year or a first author that agrees, a short or similar one needs both.
+        """
+        year = self.papers[row].year
+        family = letters_of(self._families[row])
+        is_near = year is None or any(abs(year - other) <= 1 for other in years)
+        has_author = bool(family) and family in letters
+        if is_sure and len(self._titles[row]) >= _SURE:
+            return is_near or has_author or not years
+        return is_near and has_author and bool(years)
 
     def _by_pages(self, text: str, letters: str) -> list[Found]:
-        """Return the record whose first author, year, volume and first page a text has; none if it is not clear which."""
+        """Return the record whose first author, year, volume and first page a text has; none if several have."""
         years = {int(year) for year in _YEAR.findall(text)}
         words = title_key(text).split()
         numbers = {*_NUMBER.findall(text)}

@@ -8,12 +8,12 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
 import orjson
+from pydantic import TypeAdapter
 
 from citerec.corpus.readers.files import first_record, head_of, json_records
 from citerec.errors import BadInputError, CiterecError, OutputError
@@ -34,6 +34,8 @@ from citerec.library.xml import read_xml, xml_kind
 
 VERSION = 1  # of what the readers find: another one reads all files again
 _BATCH = 8  # files for one process, which takes half a second to start
+_TEXT = TypeAdapter(FullText)
+_NO_TEXT = "is no PDF, JATS, TEI or LaTeX source, or is damaged"
 _BESIDE = ("*.tex", "*.bbl", "*.bib")  # what belongs to a LaTeX source
 
 
@@ -66,23 +68,25 @@ def read_texts(
     `workers` processes read at once; `done` receives how many files more were read.
     """
     kinds = {file: text_kind(head_of(file), file.name) for file in files}
-    single = [file for file in files if kinds[file] is not TextKind.JSON]
-    known = {file: _cached(file, kinds[file]) for file in single}
-    unread = [file for file in single if known[file] is None]
-    done(len(single) - len(unread))
+    lines = {file for file in files if kinds[file] is TextKind.JSON}
+    known: dict[Path, FullText | str] = {}
+    for file in files:
+        if file not in lines and (text := _cached(file, kinds[file])):
+            known[file] = text
+    done(len(known))
+    unread = [file for file in files if file not in known and file not in lines]
     batches = [unread[n : n + _BATCH] for n in range(0, len(unread), _BATCH)]
     with ThreadPoolExecutor(max_workers=workers) as pool:
         reading = pool.map(partial(_read_and_keep, kinds=kinds), batches)
         for batch, texts in zip(batches, reading, strict=True):
-            known.update(zip(batch, texts, strict=True))
+            known |= dict(zip(batch, texts, strict=True))
             done(len(batch))
     for file in files:
-        text = known.get(file)
-        if text is not None:
-            yield file, text
-        else:
+        if file in lines:
             yield from ((file, text) for text in _of_lines(file))
             done(1)
+        else:
+            yield file, known[file]
 
 
 def _of_lines(file: Path) -> Iterator[FullText | str]:
@@ -118,19 +122,18 @@ def _read(file: Path, kind: TextKind | None) -> FullText | str:
     try:
         with open_unpacked(file) as (stream, _):
             data = read_stream(stream, file)
-        if not data.strip():
-            return "is empty"
-        if kind is TextKind.PDF:
-            return read_pdf(data, file.name)
-        if kind is TextKind.LATEX:
-            return read_latex(data, file.name, file)
-        if kind is TextKind.XML:
-            return read_xml(data, file.name)
+        if data.strip():
+            readers = {
+                TextKind.PDF: read_pdf,
+                TextKind.LATEX: partial(read_latex, path=file),
+                TextKind.XML: read_xml,
+            }
+            return readers[kind](data, file.name) if kind else _NO_TEXT
     except CiterecError as error:
         return error.message if isinstance(error, BadInputError) else str(error)
     except (OSError, EOFError) as error:
         return f"cannot be read: {error}"
-    return "is no PDF, JATS, TEI or LaTeX source, or is damaged"
+    return "is empty"
 
 
 # --- the cache
@@ -156,8 +159,8 @@ def _cached(file: Path, kind: TextKind | None) -> FullText | None:
     entry = _entry(file, kind)
     if entry is None or not is_private(entry):
         return None
-    with suppress(OSError, ValueError, TypeError, KeyError):
-        return FullText.of(orjson.loads(entry.read_bytes()))
+    with suppress(OSError, ValueError):
+        return _TEXT.validate_json(entry.read_bytes())
     return None
 
 
@@ -166,4 +169,4 @@ def _keep(file: Path, kind: TextKind | None, text: FullText) -> None:
     if entry and private_folder(entry.parent):
         with suppress(OSError, OutputError), replacing(entry) as temporary:
             temporary.touch(mode=0o600)
-            temporary.write_bytes(orjson.dumps(asdict(text)))
+            temporary.write_bytes(orjson.dumps(text))

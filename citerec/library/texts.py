@@ -4,10 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from citerec.bibliography.entry import Entry
 from citerec.display import one_line
 from citerec.text import sentences, word_count
-from citerec.types import Json
 
 _LEAST_WORDS = 5  # of a sentence
 _MOST_LETTERS = 1_500  # of a sentence; a longer one is a table
@@ -56,34 +54,6 @@ class FullText:
     start: str = ""  # of a PDF: its first page, which may name the paper
     references: tuple[Reference, ...] = ()
     sentences: tuple[Sentence, ...] = ()
-
-    @classmethod
-    def of(cls, record: Json) -> "FullText":
-        """Return the text that `dataclasses.asdict` made a record of."""
-        references = [
-            Reference(**{k: _frozen(v) for k, v in reference.items()})
-            for reference in record["references"]
-        ]
-        cited = [Sentence(s["text"], tuple(s["cites"])) for s in record["sentences"]]
-        values = {name: _frozen(value) for name, value in record.items()}
-        lists = {"references": tuple(references), "sentences": tuple(cited)}
-        return cls(**{**values, **lists})
-
-
-def _frozen(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def from_draft(draft: Entry, **values: object) -> FullText:
-    """Return a text whose title, abstract, year, authors and DOI a reader of drafts has found."""
-    return FullText(
-        title=one_line(draft.title),
-        abstract=one_line(draft.abstract),
-        year=draft.year,
-        authors=draft.authors,
-        ids=draft.dois,
-        **values,  # pyright: ignore[reportArgumentType]
-    )
 
 
 class Marks:

@@ -17,7 +17,7 @@ _HEAD = re.compile(rb"\s*<\?xml|\s*<!DOCTYPE|\s*<")
 _LEFT_OUT = frozenset(
     "table-wrap fig fig-group disp-formula boxed-text supplementary-material fn xref-group figure formula note".split()
 )
-_ID_TYPES = {"pmid": "pmid:"}
+_CITATIONS = {"element-citation", "mixed-citation", "citation", "nlm-citation"}
 
 
 def xml_kind(head: bytes) -> str:
@@ -40,8 +40,7 @@ def read_xml(data: bytes, name: str) -> FullText:
     except ParseError as error:
         raise BadInputError(name, f"the XML is damaged: {error}") from error
     for element in root.iter():
-        if isinstance(element.tag, str):
-            element.tag = _NAMESPACE.sub("", element.tag)
+        element.tag = _NAMESPACE.sub("", element.tag)
     article = root if root.tag == "article" else root.find(".//article")
     if article is not None:
         return _jats(article)
@@ -70,7 +69,7 @@ def _words(element: Element) -> str:
 def _cited(
     body: Element | None, tokens: Callable[[Element, Marks], str]
 ) -> tuple[Sentence, ...]:
-    """Return the sentences of the paragraphs of a body; `tokens` returns what stands for a mark, empty if it is none."""
+    """Return the sentences of a body that cite; `tokens` returns what stands for a mark, empty if it is none."""
     marks = Marks()
 
     def pieces(element: Element) -> Iterator[str]:
