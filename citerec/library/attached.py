@@ -2,13 +2,21 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from citerec.bibliography import bibtex, ris
-from citerec.corpus.readers.files import json_records
-from citerec.files.reading import decoded, open_unpacked, read_whole
+from citerec.corpus.readers.files import json_records, read_file
+from citerec.errors import BadInputError
+from citerec.files.reading import (
+    UNREADABLE,
+    damaged,
+    decoded,
+    open_unpacked,
+    read_stream,
+)
 from citerec.types import Json
 
 TEXTS = (".pdf", ".xml", ".tex", ".nxml", ".tei", ".jats")  # suffixes of whole texts
@@ -25,8 +33,9 @@ _JSON_FIELDS = ("file", "files", "attachments", "PDF", "pdf")
 def attachments(file: Path, format_name: str) -> dict[int, list[str]]:
     """Return the files that records name, as they name them, by the line or number of the record."""
     rows = {"bibtex": _bibtex, "ris": _ris, "csl": _csl}.get(format_name)
-    named = rows(file) if rows else ()
-    return {line: names for line, names in named if names}
+    with suppress(BadInputError):  # the reader of the records tells it
+        return {line: names for line, names in (rows(file) if rows else ()) if names}
+    return {}
 
 
 def _bibtex(file: Path) -> Iterator[tuple[int, list[str]]]:
@@ -43,11 +52,10 @@ def _ris(file: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _csl(file: Path) -> Iterator[tuple[int, list[str]]]:
-    with open_unpacked(file) as (stream, _):
-        for line, row in json_records(stream):
-            record: Json = {} if isinstance(row, str) else row
-            values = [*_strings(record.get(name) for name in _JSON_FIELDS)]
-            yield line, [name for value in values for name in _whole(value)]
+    for line, row in read_file(file, json_records):
+        record: Json = {} if isinstance(row, str) else row
+        values = _strings(record.get(name) for name in _JSON_FIELDS)
+        yield line, [name for value in values for name in _whole(value)]
 
 
 def _strings(values: Iterable[object]) -> Iterator[str]:
@@ -61,7 +69,11 @@ def _strings(values: Iterable[object]) -> Iterator[str]:
 
 
 def _text(file: Path) -> str:
-    return decoded(read_whole(file))[0]
+    try:
+        with open_unpacked(file) as (stream, _):
+            return decoded(read_stream(stream, file))[0]
+    except UNREADABLE as error:
+        raise damaged(file, 0, error) from error
 
 
 def _whole(name: object) -> list[str]:
