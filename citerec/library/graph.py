@@ -13,6 +13,7 @@ from citerec.text import word_count
 from citerec.types import MAX_TITLE, Context, Paper
 
 _HEAD = 600  # characters of a first page, among which its title is
+_ABSTRACT = re.compile(r"\b(?:abstract|summary|introduction)\b", re.IGNORECASE)
 _YEARS_APART = 3  # of a preprint and its publication
 _LEAST_WORDS = 4  # of the title of a work that is added
 _QUOTED = re.compile(r"[“\"]([^“”\"]{15,300}?)[,.?!]?[”\"]")
@@ -47,13 +48,14 @@ class LibraryGraph:
         """Return the record of a text, by its ids, title, first page or the name of its file; None without one."""
         papers = self.records.papers
         start = letters_of(text.start)
+        head = _ABSTRACT.split(text.start, maxsplit=1)[0][:_HEAD]
         stem = _DOI_AS_FILE.sub(r"\1/", file.stem)
         # the first page of a comment has the DOI of another paper
         rows = [
             *self.records.of_ids(text.ids),
             *(
                 row
-                for row in self.records.of_ids(dois_of(text.start))
+                for row in self.records.of_ids(_dois_of_start(text))
                 if letters_of(papers[row].title) in start
             ),
             *(
@@ -61,7 +63,7 @@ class LibraryGraph:
                 for row in self.records.titled(text.title)
                 if _is_near(text.year, papers[row].year)
             ),
-            *(found.row for found in self.records.named_in(text.start[:_HEAD])),
+            *(found.row for found in self.records.named_in(head)),
             *self.records.of_ids(dois_of(stem)),
             *(found.row for found in self.records.named_in(stem)),
         ]
@@ -146,8 +148,17 @@ class LibraryGraph:
             paper,
             abstract=paper.abstract or self._abstracts.get(row, ""),
             citations=tuple(dict.fromkeys([*paper.citations, *cited])),
-            contexts=(*paper.contexts, *self._contexts.get(row, ())),
+            # two files of one paper have the same sentences
+            contexts=tuple(
+                dict.fromkeys([*paper.contexts, *self._contexts.get(row, ())])
+            ),
         )
+
+
+def _dois_of_start(text: FullText) -> list[str]:
+    """Return the DOIs of a first page, except for those of references, which a short paper has there, too."""
+    cited = {name for reference in text.references for name in reference.ids}
+    return [doi for doi in dois_of(text.start) if doi not in cited]
 
 
 def _is_near(year: int | None, other: int | None) -> bool:
@@ -156,7 +167,7 @@ def _is_near(year: int | None, other: int | None) -> bool:
 
 def _record_of(text: FullText, file: Path, records: Records) -> Paper:
     """Return a text as a record; the name of its file stands for a missing DOI as its id, and for a missing title."""
-    dois = [*filter(doi_of, text.ids)] or dois_of(text.start)
+    dois = [*filter(doi_of, text.ids)] or _dois_of_start(text)
     # of several it is not clear which
     doi = dois[0] if len(dois) == 1 or text.ids else ""
     name = file.name.partition(".")[0] or "text"

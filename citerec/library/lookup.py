@@ -21,9 +21,9 @@ from citerec.bibliography.keys import (
 )
 from citerec.types import Paper
 
-_ANCHOR = 10  # letters of a title by which it is looked up
+_ANCHOR = 10  # letters of a title by which it is looked up; a shorter title is not
 _SURE = 34  # letters of a title that needs no more than a year that does not contradict
-_LEAST = 8  # letters of a title that is looked up at all
+
 _SIMILAR = 92.0  # percent of letters that a title shares with a text, if it has errors
 _DOI = re.compile(r"10\.\d{4,9}/")
 _YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
@@ -65,7 +65,7 @@ class Records:
             self._by_id.setdefault(name, row)
         title = letters_of(paper.title)
         self._titles.append(title)
-        if len(title) >= _LEAST:
+        if len(title) >= _ANCHOR:
             middle = len(title) // 2
             starts = {0, middle, max(len(title) - _ANCHOR, 0)}
             for start in starts if len(title) >= _SURE else (0,):
@@ -127,7 +127,7 @@ class Records:
         spans: list[tuple[int, int, int]] = []
         alike: list[tuple[int, int, int]] = []
         tried = set[int]()
-        for place in range(len(letters) - _LEAST + 1):
+        for place in range(len(letters) - _ANCHOR + 1):
             for row in self._by_anchor.get(letters[place : place + _ANCHOR], ()):
                 title = self._titles[row]
                 if letters.startswith(title, place):

@@ -2,6 +2,7 @@
 
 import subprocess
 import zipfile
+from collections.abc import Sequence
 from functools import cache
 from io import BytesIO
 
@@ -71,6 +72,26 @@ def pdf(
     body = "The first section begins here, and it is not a part of the abstract. " * 30
     with page.text_columns(ncols=columns, gutter=6) as column:
         column.write(f"{heading}\n{abstract}\n{after}\n{body}")
+    return bytes(page.output())
+
+
+def whole_text(
+    title: str, text: str, references: Sequence[str], doi: str = ""
+) -> bytes:
+    """Return a PDF of a whole paper: its title, an abstract, a text that cites, and the references."""
+    page = fpdf.FPDF()
+    page.add_page()
+    abstract = (
+        "Abstract\nWe report what was found in one invented study of invented plants."
+    )
+    parts = (
+        (20, title),
+        (10, f"Ada Lovelace, 2021. {doi}\n\n{abstract}\n\n1 Introduction\n{text}"),
+        (10, "\nReferences\n" + "\n".join(references)),
+    )
+    for size, part in parts:
+        page.set_font("Times", size=size)
+        page.multi_cell(0, size / 2, part, align="L", new_x="LMARGIN", new_y="NEXT")
     return bytes(page.output())
 
 
