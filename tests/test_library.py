@@ -487,7 +487,7 @@ def test_a_reference_names_a_record_whatever_its_style(
 
     found = records.named_in(reference)
 
-    assert [records.papers[each.row].id for each in found] == ids
+    assert [records.papers[row].id for row in found] == ids
 
 
 def test_a_library_in_json_needs_its_name(library: Path) -> None:

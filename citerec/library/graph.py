@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,9 +63,8 @@ class LibraryGraph:
                 for row in self.records.titled(text.title)
                 if _is_near(text.year, papers[row].year)
             ),
-            *(found.row for found in self.records.named_in(head)),
-            *self.records.of_ids(dois_of(stem)),
-            *(found.row for found in self.records.named_in(stem)),
+            *self.records.named_in(head),
+            *self.records.named_in(stem),
         ]
         return rows[0] if rows else None
 
@@ -74,52 +73,43 @@ class LibraryGraph:
 
         Works outside of the library that `add_cited` or more of its papers cite become papers with a title; 0 for none.
         """
-        cited = [
-            [self._named(reference) for reference in text.references]
-            for _, text in self._texts
-        ]
-        unknown = [
-            (row, reference)
-            for (row, text), rows in zip(self._texts, cited, strict=True)
-            for reference, named in zip(text.references, rows, strict=True)
-            if not named
-        ]
-        works = _works_of(unknown, add_cited) if add_cited else {}
-        added = {id(reference): work for work in works for _, reference in works[work]}
-        rows_of = {work: self._add_work(work, works[work]) for work in works}
-        for (row, text), named in zip(self._texts, cited, strict=True):
-            places = [
-                [rows_of[added[id(reference)]]] if id(reference) in added else rows
+        cited = self._look_up()
+        if add_cited:
+            unknown = [
+                (row, reference)
+                for (row, text), named in zip(self._texts, cited, strict=True)
                 for reference, rows in zip(text.references, named, strict=True)
+                if not rows
             ]
-            self._citations[row].update(
-                dict.fromkeys(
-                    other for rows in places for other in rows if other != row
-                )
-            )
-            self._contexts[row] += self._contexts_of(row, text, places)
-        self.counts["works added"] = len(works)
+            self.counts["works added"] = self._add_works(unknown, add_cited)
+            cited = self._look_up()
+        for (row, text), named in zip(self._texts, cited, strict=True):
+            others = (other for rows in named for other in rows if other != row)
+            self._citations[row].update(dict.fromkeys(others))
+            self._contexts[row] += self._contexts_of(row, text, named)
         self.counts["references"] = sum(map(len, cited))
         self.counts["citations"] = sum(map(len, self._citations.values()))
         self.counts["contexts"] = sum(map(len, self._contexts.values()))
 
-    def _named(self, reference: Reference) -> list[int]:
-        found = self.records.named_in(reference.text, reference.ids)
-        return [each.row for each in found]
+    def _look_up(self) -> list[list[list[int]]]:
+        """Return the rows that each reference of each text names."""
+        return [
+            [self.records.named_in(ref.text, ref.ids) for ref in text.references]
+            for _, text in self._texts
+        ]
 
-    def _add_work(self, title: str, works: Sequence[Cited]) -> int:
-        """Add a work that several papers cite, of which the references tell no more than the title; return its row."""
-        references = [reference for _, reference in works]
-        dois = (doi for reference in references for doi in map(doi_of, reference.ids))
-        doi = next(filter(None, dois), "")
-        paper = Paper(
-            id=self.records.new_id(doi.lower() or f"title:{letters_of(title)[:150]}"),
-            title=title[:MAX_TITLE],
-            year=next(filter(None, (r.year for r in references)), None),
-            authors=next(filter(None, (r.authors for r in references)), ()),
-            doi=doi,
-        )
-        return self.records.add(paper)
+    def _add_works(self, unknown: Sequence[Cited], least: int) -> int:
+        """Add the works with a clear title that `least` papers or more cite; return how many."""
+        works = Records(_works_of([reference for _, reference in unknown]))
+        citing: defaultdict[int, set[int]] = defaultdict(set)
+        for row, reference in unknown:
+            for work in works.named_in(reference.text, reference.ids):
+                citing[work].add(row)
+        added = [work for work, rows in citing.items() if len(rows) >= least]
+        for work in added:
+            paper = works.papers[work]
+            self.records.add(replace(paper, id=self.records.new_id(paper.id)))
+        return len(added)
 
     def _contexts_of(
         self, row: int, text: FullText, places: Sequence[Sequence[int]]
@@ -182,35 +172,26 @@ def _record_of(text: FullText, file: Path, records: Records) -> Paper:
     )
 
 
-def _works_of(unknown: Sequence[Cited], least: int) -> dict[str, list[Cited]]:
-    """Return the works that `least` papers or more cite, by title, with the references that name them.
+def _works_of(references: Sequence[Reference]) -> Iterator[Paper]:
+    """Yield works with the titles that references state or quote.
 
-    References are of one work if their titles or their DOIs are equal. A printed reference has a title where it is
-    quoted; otherwise the longest part between marks of punctuation that two with one DOI share is taken for it.
+    Of printed references with one DOI, the longest part between marks of punctuation that two share is the title.
     """
-    by_key: defaultdict[str, list[Cited]] = defaultdict(list)
-    key_of_doi: dict[str, str] = {}
-    for cited in unknown:
-        key = letters_of(_title_of(cited[1]))
-        if key and (doi := _doi_of(cited[1])):
-            key_of_doi.setdefault(doi, key)
-    for cited in unknown:
-        doi = _doi_of(cited[1])
-        if key := key_of_doi.get(doi) or letters_of(_title_of(cited[1])) or doi:
-            by_key[key].append(cited)
-    works: dict[str, list[Cited]] = {}
-    for of_key in by_key.values():
-        titles = Counter(
-            filter(None, (_title_of(reference) for _, reference in of_key))
-        )
-        title = max(titles, key=titles.__getitem__, default="") or _shared(of_key)
-        if len({row for row, _ in of_key}) >= least and title:
-            works.setdefault(title, []).extend(of_key)
-    return works
-
-
-def _doi_of(reference: Reference) -> str:
-    return next(filter(None, map(doi_of, reference.ids)), "").lower()
+    by_key: defaultdict[str, list[Reference]] = defaultdict(list)
+    for reference in references:
+        doi = next(filter(doi_of, reference.ids), "").lower()
+        if key := doi or letters_of(_title_of(reference)):
+            by_key[key].append(reference)
+    for key, alike in by_key.items():
+        title = next(filter(None, map(_title_of, alike)), "") or _shared(alike)
+        if title:
+            yield Paper(
+                id=doi_of(key) or f"title:{key[:150]}",
+                title=title[:MAX_TITLE],
+                year=next(filter(None, (ref.year for ref in alike)), None),
+                authors=next(filter(None, (ref.authors for ref in alike)), ()),
+                doi=doi_of(key),
+            )
 
 
 def _title_of(reference: Reference) -> str:
@@ -220,11 +201,10 @@ def _title_of(reference: Reference) -> str:
     return title if word_count(title) >= _LEAST_WORDS else ""
 
 
-def _shared(cited: Sequence[Cited]) -> str:
+def _shared(references: Sequence[Reference]) -> str:
     """Return the longest part of the first reference that another one has, too; empty without one."""
-    texts = [reference.text for _, reference in cited]
-    others = letters_of(" ".join(texts[1:]))
-    parts = (part.strip() for part in _BETWEEN.split(texts[0]))
+    others = letters_of(" ".join(reference.text for reference in references[1:]))
+    parts = (part.strip() for part in _BETWEEN.split(references[0].text))
     shared = (
         part
         for part in parts

@@ -7,7 +7,6 @@ Titles are compared by their letters and digits alone, so that no hyphen at the 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from rapidfuzz import fuzz
 
@@ -27,15 +26,8 @@ _SURE = 34  # letters of a title that needs no more than a year that does not co
 _SIMILAR = 92.0  # percent of letters that a title shares with a text, if it has errors
 _DOI = re.compile(r"10\.\d{4,9}/")
 _YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
+_FIRST_WORDS = 12  # of a reference, among which is its first author
 _NUMBER = re.compile(r"(?<![\d.])[a-z]{0,2}\d{1,7}(?![\d])", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A record that a text names, with the place of its title or DOI among the letters of the text."""
-
-    row: int
-    place: int
 
 
 def letters_of(text: str) -> str:
@@ -50,7 +42,7 @@ class Records:
         self.papers: list[Paper] = []
         self._by_id: dict[str, int] = {}
         self._by_anchor: defaultdict[str, list[int]] = defaultdict(list)
-        self._by_place: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        self._by_author: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
         self._titles: list[str] = []
         self._families: list[str] = []
         for paper in papers:
@@ -72,9 +64,9 @@ class Records:
                 self._by_anchor[title[start : start + _ANCHOR]].append(row)
         authors = paper.authors[:1]
         family = "".join(name_key(name).rpartition(" ")[2] for name in authors)
-        self._families.append(family)
+        self._families.append(letters_of(family))
         if family and paper.year:
-            self._by_place[family, paper.year].append(row)
+            self._by_author[family, paper.year].append(row)
         return row
 
     def of_ids(self, ids: Iterable[str]) -> list[int]:
@@ -98,97 +90,87 @@ class Records:
             docid = f"{wanted}#{number}"
         return docid
 
-    def named_in(self, text: str, ids: Sequence[str] = ()) -> list[Found]:
-        """Return the records that a printed reference names, in the order of their places; `ids` are its stated ids.
+    def named_in(self, text: str, ids: Sequence[str] = ()) -> list[int]:
+        """Return the rows of the papers that a printed reference names; `ids` are those that its source states.
 
         A text in which several references were not told apart names several.
         """
-        rows = self.of_ids([*ids, *arxiv_dois(text)])
-        if rows:
-            return [Found(rows[0], 0)]
+        rows = self.of_ids([*ids, *arxiv_dois(text), *_dois_in(text)])
+        return rows or self._named_by_title(text) or self._named_by_pages(text)
+
+    def _named_by_title(self, text: str) -> list[int]:
+        """Return the rows of the papers whose titles a text has; of titles within each other the longest."""
         letters = letters_of(text)
-        found = [*self._by_doi(text), *self._by_title(text, letters)]
-        if not found:
-            found = self._by_pages(text, letters)
-        firsts = {found.row: found for found in reversed(found)}
-        return sorted(firsts.values(), key=lambda found: found.place)
-
-    def _by_doi(self, text: str) -> Iterable[Found]:
-        """Yield the records whose DOI a text has, with up to two blanks in it."""
-        for start in _DOI.finditer(text):
-            pieces = text[start.start() :].split(maxsplit=3)[:3]
-            joined = ("".join(pieces[:count]) for count in range(1, len(pieces) + 1))
-            dois = {doi for piece in joined for doi in dois_of(piece)[:1]}
-            for row in self.of_ids(sorted(dois, key=len, reverse=True))[:1]:
-                yield Found(row, len(letters_of(text[: start.start()])))
-
-    def _by_title(self, text: str, letters: str) -> list[Found]:
-        """Return the records whose titles a text has; of titles within each other the longest."""
-        spans: list[tuple[int, int, int]] = []
-        alike: list[tuple[int, int, int]] = []
-        tried = set[int]()
+        years = {int(year) for year in _YEAR.findall(text)}
+        spans: dict[tuple[int, int], int] = {}
+        similar = set[int]()
         for place in range(len(letters) - _ANCHOR + 1):
             for row in self._by_anchor.get(letters[place : place + _ANCHOR], ()):
                 title = self._titles[row]
-                if letters.startswith(title, place):
-                    spans.append((place, place + len(title), row))
-                elif row not in tried and len(title) >= _SURE:
-                    tried.add(row)
-                    similar = fuzz.partial_ratio_alignment(
-                        title, letters, score_cutoff=_SIMILAR
-                    )
-                    if (
-                        similar
-                        and similar.dest_end - similar.dest_start > len(title) - 5
-                    ):
-                        alike.append((similar.dest_start, similar.dest_end, row))
-        years = {int(year) for year in _YEAR.findall(text)}
-        spans = [span for span in spans if self._agrees(span[2], letters, years)]
-        # an error of spelling is less likely than another record; it needs author and year
-        spans = spans or [
-            span
-            for span in alike
-            if self._agrees(span[2], letters, years, is_sure=False)
-        ]
-        return [
-            Found(row, start)
-            for start, end, row in spans
+                if not letters.startswith(title, place):
+                    similar.add(row)
+                elif self._agrees(row, letters, years, is_sure=len(title) >= _SURE):
+                    spans.setdefault((place, place + len(title)), row)
+        # an error of spelling is less likely than another record
+        for row in () if spans else sorted(similar):
+            title = self._titles[row]
+            alike = fuzz.partial_ratio_alignment(title, letters, score_cutoff=_SIMILAR)
+            if (
+                alike
+                and len(title) >= _SURE
+                and alike.dest_end - alike.dest_start > len(title) - 5
+                and self._agrees(row, letters, years, is_sure=False)
+            ):
+                spans.setdefault((alike.dest_start, alike.dest_end), row)
+        longest = (
+            row
+            for (start, end), row in sorted(spans.items())
             if not any(
                 first <= start and end <= last and (first, last) != (start, end)
-                for first, last, _ in spans
+                for first, last in spans
             )
-        ]
+        )
+        return list(dict.fromkeys(longest))
 
     def _agrees(
-        self, row: int, letters: str, years: set[int], *, is_sure: bool = True
+        self, row: int, letters: str, years: set[int], *, is_sure: bool
     ) -> bool:
-        """Whether a text that has the title of a record may mean it.
+        """Whether a text that has the title of a record may mean it: by a year and the first author, if both are known.
 
-        A long title needs no more than a year or a first author that agrees, a short or similar one needs both.
+        A title that is sure needs one of them, others need both.
         """
         year = self.papers[row].year
-        family = letters_of(self._families[row])
+        family = self._families[row]
         is_near = year is None or any(abs(year - other) <= 1 for other in years)
         has_author = bool(family) and family in letters
-        if is_sure and len(self._titles[row]) >= _SURE:
+        if is_sure:
             return is_near or has_author or not years
         return is_near and has_author and bool(years)
 
-    def _by_pages(self, text: str, letters: str) -> list[Found]:
-        """Return the record whose first author, year, volume and first page a text has; none if several have."""
-        years = {int(year) for year in _YEAR.findall(text)}
-        words = title_key(text).split()
+    def _named_by_pages(self, text: str) -> list[int]:
+        """Return the row of the paper whose first author, year, volume and first page a text has; none if several."""
         numbers = {*_NUMBER.findall(text)}
-        rows = [
+        rows = {
             row
-            for year in years
-            for word in dict.fromkeys(words[:12])
-            for row in self._by_place.get((word, year), ())
-            if self._has_pages(self.papers[row], numbers)
-        ]
-        return [Found(rows[0], 0)] if len({*rows}) == 1 else []
+            for year in map(int, _YEAR.findall(text))
+            for word in title_key(text).split()[:_FIRST_WORDS]
+            for row in self._by_author.get((word, year), ())
+            if _first_page(self.papers[row]) <= numbers
+        }
+        return [*rows] if len(rows) == 1 else []
 
-    @staticmethod
-    def _has_pages(paper: Paper, numbers: set[str]) -> bool:
-        page = re.match(r"\w+", paper.pages)
-        return bool(page and paper.volume and {page[0], paper.volume} <= numbers)
+
+def _first_page(paper: Paper) -> set[str]:
+    """Return volume and first page of a paper; what no text has if one is unknown."""
+    page = paper.pages.partition("-")[0].strip()
+    return {page, paper.volume} if page and paper.volume else {""}
+
+
+def _dois_in(text: str) -> list[str]:
+    """Return the DOIs of a text, also with up to two blanks in each, the longest first."""
+    dois = set[str]()
+    for start in _DOI.finditer(text):
+        pieces = text[start.start() :].split(maxsplit=3)[:3]
+        for count in range(1, len(pieces) + 1):
+            dois.update(dois_of("".join(pieces[:count]))[:1])
+    return sorted(dois, key=len, reverse=True)

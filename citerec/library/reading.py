@@ -15,8 +15,9 @@ from pathlib import Path
 import orjson
 from pydantic import TypeAdapter
 
-from citerec.corpus.readers.files import first_record, head_of, json_records
-from citerec.errors import BadInputError, CiterecError, OutputError
+from citerec.bibliography.fields import Fields
+from citerec.corpus.readers.files import first_record, head_of, json_records, read_file
+from citerec.errors import BadInputError, BadRecordError, CiterecError, OutputError
 from citerec.files.atomic import replacing
 from citerec.files.cache import (
     cache_folder,
@@ -90,9 +91,11 @@ def read_texts(
 
 
 def _of_lines(file: Path) -> Iterator[FullText | str]:
-    with open_unpacked(file) as (stream, _):
-        for line, row in json_records(stream):
-            yield f"line {line}: {row}" if isinstance(row, str) else full_text(row)
+    for line, row in read_file(file, json_records):
+        try:
+            yield row if isinstance(row, str) else full_text(Fields(row, file, line))
+        except (BadRecordError, ValueError) as error:
+            yield str(error)
 
 
 def _read_and_keep(
