@@ -95,6 +95,21 @@ def whole_text(
     return bytes(page.output())
 
 
+def small_library() -> dict[str, bytes]:
+    """Return three PDFs by name: the paper on sage cites those on basil and mint."""
+    basil = "Sacred basil heals the wounds of laboratory mice"
+    mint = "Wild mint repels the larvae of many mosquitoes"
+    sage = "Common sage improves the memory of older adults"
+    others = [f"{n}. Other N. A book of nobody here, volume {n}. 1999." for n in (3, 4)]
+    cited = [f"1. Lovelace A. {basil}. 2021.", f"2. Hopper G. {mint}. 2021.", *others]
+    claim = "Leaves of many plants heal wounds in a few days [1, 2]."
+    return {
+        "basil.pdf": whole_text(basil, "Mice heal.", others, "10.1234/basil"),
+        "mint.pdf": whole_text(mint, "Larvae flee.", others),
+        "sage.pdf": whole_text(sage, claim, cited),
+    }
+
+
 def placed(*pages: list[tuple[float, float, float, str]]) -> bytes:
     """Return a PDF of texts at places: each (millimetres from the left, from the top, points of the font, text)."""
     document = fpdf.FPDF()
