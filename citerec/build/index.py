@@ -96,6 +96,12 @@ class BuildConfig(EmbedConfig):
         None  # name, hub id, folder or auto; None for an index without vectors
     )
     encode: EncodeConfig = EncodeConfig()
+    add_cited: int = setting(
+        0,
+        "Of a library of whole texts: works outside of it that so many of its papers cite become papers with a title; "
+        "0 for none.",
+        ge=0,
+    )
     retrievers: tuple[str, ...] = setting(
         (), "Retrievers of installed packages that keep data of their own in the index."
     )
@@ -179,6 +185,9 @@ def grow_index(
     before = open_index(index)  # before anything is locked or written
     builders(config.retrievers or before.plugins)
     ids = read_ids(removed) if removed else []
+    if source and not removed and _is_unchanged(before, source, config):
+        log(f"{source.path} is unchanged since it was indexed: nothing to do")
+        return BuildReport(index, before.manifest, (), source.ignored)
     with locked(index), building(index) as folder:
         old = open_index(index)
         rows = old.papers.rows_of(ids)
@@ -196,6 +205,16 @@ def grow_index(
         )
     forget_vectors(index)
     return report
+
+
+def _is_unchanged(index: IndexFolder, source: Source, config: BuildConfig) -> bool:
+    """Whether a folder has the files from which an index was built, or that were added last, read in the same way."""
+    corpus = index.manifest.corpus
+    if not source.path.is_dir() or config.retracted or config.encoder:
+        return False
+    digest = sha256_of(source)
+    is_known = digest in {corpus["sha256"], corpus.get("added_sha256")}
+    return is_known and config.add_cited == corpus.get("add_cited", 0)
 
 
 def check_inputs(corpus: Path, index: Path, *, force: bool) -> Source:
@@ -269,6 +288,11 @@ def _build(
     corpus: Json = {"files": 0, "sha256": ""}
     records: Iterator[Located] = iter(())
     if source:
+        source = replace(
+            source,
+            add_cited=config.add_cited,
+            workers=config.encode.threads or source.workers,
+        )
         format_name = config.format
         if format_name == "auto":
             format_name = detect_format(source)
@@ -307,6 +331,8 @@ def _build(
         vectors = embed(folder, index, encoder, config, progress, old)
     if source:
         corpus |= {"files": len(source.files), "sha256": sha256_of(source)}
+        if config.add_cited:
+            corpus["add_cited"] = config.add_cited
     changes: dict[str, int] = {}
     if old:
         ids = [*islice(collector.rows, added)]
@@ -388,6 +414,7 @@ def _changed_corpus(old: IndexFolder, added: Json, removed: Set[str]) -> Json:
         **before,
         "files": files,
         "sha256": digest,
+        "added_sha256": added["sha256"],
         "base_sha256": old.manifest.lineage,
     }
 
