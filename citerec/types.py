@@ -135,6 +135,11 @@ class Paper:
             ("abstract", "venue", *BIBLIOGRAPHIC),
             ("authors", "citations"),
         )
+        if self.contexts:  # what a sentence cites is a reference, stated or not
+            stated = {*self.citations}
+            cited = dict.fromkeys(i for found in self.contexts for i in found.cites)
+            more = [docid for docid in cited if docid not in stated]
+            object.__setattr__(self, "citations", (*self.citations, *more))
 
 
 class QueryKind(StrEnum):

@@ -35,6 +35,7 @@ from citerec.files.checksums import (
     sealed,
     unexpected,
 )
+from citerec.index.contexts import CONTEXTS, Contexts, open_contexts
 from citerec.index.graph import Graph, open_graph
 from citerec.index.papers import Papers, open_lookup
 from citerec.index.splits import FOLDER as SPLITS_FOLDER
@@ -91,6 +92,17 @@ class IndexFolder:
     graph: Graph  # citations among the papers of the index
     # rank of each row's docid among all docids, shape (papers,): breaks ties
     id_rank: npt.NDArray[np.int32]
+    contexts: Contexts | None = None  # None if no paper has any
+
+    @property
+    def years(self) -> npt.NDArray[np.int32]:
+        """The year of each paper, shape (papers,)."""
+        return self.papers.years
+
+    @property
+    def tokens(self) -> int:
+        """The number of tokens of all papers, for BM25."""
+        return self.manifest.counts.get("bm25_tokens", 0)
 
     @property
     def bm25(self) -> Path:
@@ -208,6 +220,13 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
             path / part, np.int32, length=len(papers)
         )
         check_rows(part, rank, len(papers), distinct=True)
+        contexts = None
+        if (count := manifest.counts.get(CONTEXTS)) is not None:
+            part = CONTEXTS
+            tokens = manifest.counts["contexts_tokens"]
+            contexts = open_contexts(path / part, papers.years, tokens)
+            if len(contexts) != count:
+                raise ValueError(f"it holds {len(contexts):,} contexts")
         part = NAME
         settings = manifest.settings
         if settings.get("encoder") or settings.get("dense"):
@@ -218,7 +237,7 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = " ".join(str(error).split())
         raise IndexDamagedError(path, [f"{part} cannot be read ({reason})"]) from error
-    return IndexFolder(path, manifest, papers, graph, rank)
+    return IndexFolder(path, manifest, papers, graph, rank, contexts)
 
 
 def read_manifest(folder: Path) -> Manifest:
