@@ -312,6 +312,8 @@ class CandidateSet:
     sentences: SentenceScores = field(default=SentenceScores(), kw_only=True)
     # of the searches for a sentence and for its draft, in [0, 1]: 1 if both find the same paper first
     agreement: float = field(default=1.0, kw_only=True)
+    # by "bm25" and "dense": the papers that known sentences cite, see `rank.contexts`; empty if none were searched
+    contexts: Mapping[str, Hits] = field(default_factory=dict[str, Hits], kw_only=True)
 
     @property
     def rows(self) -> "Rows":
@@ -339,6 +341,7 @@ class Recommendation:
     )
     stages: Mapping[str, StageHit] = field(default_factory=dict[str, StageHit])
     reasons: tuple[str, ...] = ()
+    passage: str = ""  # the sentence of its abstract that is nearest to the draft
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
-from citerec.build.vectors import EmbedConfig, carry_models, embed, forget_vectors
+from citerec.build.vectors import (
+    ContextTexts,
+    EmbedConfig,
+    carry_models,
+    embed,
+    forget_vectors,
+)
 from citerec.config import DenseKind, setting
 from citerec.corpus.collector import RecordCounter, byte_progress, read_retracted
 from citerec.corpus.readers import (
@@ -396,7 +402,7 @@ def _write_contexts(folder: Path, collector: RecordCounter) -> dict[str, int]:
     with Bm25Builder(contexts.path) as bm25:
         for start in range(0, len(contexts), BATCH):
             numbers = range(start, min(start + BATCH, len(contexts)))
-            bm25.add([*contexts.at(numbers).values()])
+            bm25.add([*ContextTexts(contexts).at(numbers).values()])
         tokens = bm25.finish().result()
     return {CONTEXTS: len(contexts), "contexts_tokens": tokens}
 

@@ -8,7 +8,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import DenseIndexConfig, DenseKind, Settings, setting
+from citerec.drafts.context import without_markers
 from citerec.errors import writing
 from citerec.files.arrays import Vectors
 from citerec.files.atomic import building, link, locked, refuse_links
@@ -41,6 +42,24 @@ SHARD = (
 )
 KEY = 16  # bytes of the hash of a text
 
+
+@dataclass(frozen=True, slots=True)
+class ContextTexts:
+    """What Lucene and an encoder read of contexts."""
+
+    contexts: Contexts
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+    def at(self, numbers: Iterable[int]) -> dict[int, Paper]:
+        """Return some contexts, by number, as papers whose title is the sentence without marks of citations."""
+        wanted = np.array(sorted({*numbers}), np.int32)
+        pairs = zip(wanted.tolist(), self.contexts.texts(wanted), strict=True)
+        return {n: Paper(id=f"{n}", title=without_markers(text)) for n, text in pairs}
+
+
+Texts = Papers | ContextTexts
 Keys = npt.NDArray[np.bytes_]
 # (encoder, folder of the index, batches of papers) -> the vectors of each batch, in order
 EncodeElsewhere = Callable[["Encoder", Path, Iterable[list[Paper]]], Iterator[Vectors]]
@@ -70,7 +89,7 @@ class _Cache:
         if old:
             self._old.append((keys_of(old.papers, form), vectors_of(old)))
         if old and old.contexts and (vectors := vectors_of_contexts(old)):
-            self._old.append((keys_of(old.contexts, form), vectors))
+            self._old.append((keys_of(ContextTexts(old.contexts), form), vectors))
         with file.open("ab") as out:
             # Whole shards are kept: the next ones are then those of an uninterrupted run.
             shard = SHARD * self._record.itemsize
@@ -152,13 +171,14 @@ def embed(
             if len(contexts) >= LEAST_EMBEDDED:
                 kind = config.dense.replace(kind=DenseKind.AUTO)
                 config = config.replace(dense=kind)
-                vectors = _embedded(contexts, contexts.dense, cache, config, *how)
+                texts = ContextTexts(contexts)
+                vectors = _embedded(texts, contexts.dense, cache, config, *how)
                 settings[CONTEXTS] = vectors
     return settings
 
 
 def _embedded(
-    texts: Papers | Contexts,
+    texts: Texts,
     dense: Path,
     cache: _Cache,
     config: EmbedConfig,
@@ -199,7 +219,7 @@ def _embedded(
     )
 
 
-def keys_of(papers: Papers | Contexts, form: EncoderForm) -> Keys:
+def keys_of(papers: Texts, form: EncoderForm) -> Keys:
     """Return the hash of the text that an encoder reads of each paper, shape (papers,)."""
     keys = np.empty(len(papers), f"S{KEY}")
     for start in range(0, len(papers), SHARD):

@@ -24,7 +24,13 @@ from citerec.files.arrays import Rows, Scores
 from citerec.files.trec import Qrels, Run
 from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import IndexFolder
-from citerec.pipeline import Pipeline, RerankingStage, configure_for_ranker, rank_stages
+from citerec.pipeline import (
+    Pipeline,
+    RerankingStage,
+    configure_for_ranker,
+    contexts_of,
+    rank_stages,
+)
 from citerec.rank.expand import NEIGHBOURS, CandidateExpander
 from citerec.rank.features import declared_features
 from citerec.rank.ltr import Ranker, Variant, find_ranker, open_ranker, retriever_notice
@@ -445,7 +451,8 @@ class Systems:
             )
             if notice := retriever_notice(ranker, self._config.retrievers, self._index):
                 self._log(notice)
-            stages = rank_stages(graph, ranker, reranker)
+            contexts = contexts_of(graph, first_stage)
+            stages = rank_stages(graph, ranker, reranker, contexts)
         elif name == EXPANDED:
             stages = (CandidateExpander(graph),)
         return Pipeline(first_stage, stages, depth)

@@ -6,7 +6,7 @@ that cite a paper of the index are numbered from 0, in the order of their papers
 """
 
 from array import array
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from citerec.drafts.context import without_markers
 from citerec.files.arrays import check_ends, check_rows, open_array, save_array
 from citerec.index.graph import gathered
 from citerec.index.papers import Lengths, Rows, open_table, texts_at, write_rows
-from citerec.types import Context, Paper
+from citerec.types import Context
 
 CONTEXTS = "contexts"  # the folder in an index
 TABLE = "contexts.arrow"
@@ -70,12 +69,6 @@ class Contexts:
         """Return the sentences of some contexts, `[CITE]` at each group of citations."""
         return texts_at(self.table, "text", self.places[numbers]).to_pylist()
 
-    def at(self, numbers: Iterable[int]) -> dict[int, Paper]:
-        """Return what Lucene and an encoder read of some contexts, by number: papers with the sentence as title."""
-        wanted = np.array(sorted({*numbers}), np.int32)
-        pairs = zip(wanted.tolist(), self.texts(wanted), strict=True)
-        return {n: Paper(id=f"{n}", title=without_markers(text)) for n, text in pairs}
-
     def cited(self, numbers: Rows) -> tuple[Rows, Lengths]:
         """Return the papers that some contexts cite, one context after the other, and how many each cites."""
         return gathered(self.indptr, self.indices, numbers)
@@ -84,6 +77,19 @@ class Contexts:
         """Return the numbers of the contexts of the paper at `row`."""
         first, last = np.searchsorted(self.citing, [row, row + 1]).tolist()
         return range(first, last)
+
+    def about(self, row: int) -> Rows:
+        """Return the numbers of the contexts that cite the paper at `row`, rising."""
+        cited, numbers = self._by_cited
+        first, last = np.searchsorted(cited, [row, row + 1]).tolist()
+        return numbers[first:last]
+
+    @cached_property
+    def _by_cited(self) -> tuple[Rows, Rows]:
+        """The cited papers of all contexts, rising, and the number of the context of each."""
+        numbers = np.repeat(self.id_rank, np.diff(self.indptr))
+        order = np.argsort(self.indices, kind="stable")
+        return self.indices[order], numbers[order]
 
 
 @contextmanager

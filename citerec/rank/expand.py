@@ -287,6 +287,7 @@ class CandidateExpander:
                     query_vector=retrieved.query_vector,
                     sentences=retrieved.sentences,
                     agreement=retrieved.agreement,
+                    contexts=retrieved.contexts,
                 )
             )
         return expanded

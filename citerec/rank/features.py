@@ -61,6 +61,7 @@ class Group(StrEnum):
     VENUE = "venue"
     TEXT = "text"
     LIST = "list"  # of the whole list, so of its calibration and not of its order
+    CONTEXTS = "contexts"  # sentences that cite, where an index has some
     ADDED = "added"  # of packages and programs
 
 
@@ -121,6 +122,24 @@ class Signals:
         points = np.zeros(len(self.rows))
         points[ranks > 0] = scale(hits.scores)[ranks[ranks > 0] - 1]
         return points
+
+    def context_scores(self, name: str) -> Values:
+        """Return the scores of each candidate by the contexts that cite it, scaled to [0, 1]; 0 where none was found.
+
+        `name` is that of their search, "bm25" or "dense".
+        """
+        if (hits := self.candidates.contexts.get(name)) is None:
+            return self.missing
+        scores = ranks_and_scores(hits, self.rows)[1]
+        return np.nan_to_num(scores) / max(float(hits.scores.max(initial=0)), 1e-9)
+
+    def context_rank(self) -> Values:
+        """Return the best of 1 / (60 + rank) of each candidate by both searches of contexts; 0 where not found."""
+        lists = self.candidates.contexts.values()
+        if not lists:
+            return self.missing
+        ranks = np.array([ranks_and_scores(hits, self.rows)[0] for hits in lists])
+        return np.where(ranks > 0, 1 / (RRF_K0 + ranks), 0).max(axis=0)
 
     def mean_rank(self) -> Values:
         """The mean of the reciprocal ranks of all retrievers."""
@@ -433,6 +452,16 @@ FEATURES: tuple[Feature, ...] = (
     own("known", Group.LIST, lambda s: np.full(len(s.rows), bool(s.cited)),
         "1 if references of the draft are known, else 0",
         "none", "free", 0),
+    # of the sentences that cite papers, see `citerec.rank.contexts`
+    own("context_bm25", Group.CONTEXTS, lambda s: s.context_scores("bm25"),
+        "BM25 scores of the sentences that cite it / those of the best paper; 0 where none was found",
+        "none", "rising", 0),
+    own("context_dense", Group.CONTEXTS, lambda s: s.context_scores("dense"),
+        "likewise, by vectors",
+        "none", "rising", 0, needs=(Group.SEMANTIC,)),
+    own("context_rank", Group.CONTEXTS, Signals.context_rank,
+        f"1 / ({RRF_K0} + rank by these scores), the better one; 0 where not found",
+        "none", "rising", 0),
 )
 # fmt: on
 NAMES: tuple[str, ...] = tuple(feature.name for feature in FEATURES)

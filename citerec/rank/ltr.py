@@ -49,6 +49,7 @@ from citerec.types import CandidateSet, Hits, Progress, Query, QueryBatch, no_pr
 NAME = "ranker"  # the name of the hits of this stage
 SPEC = "ranker.json"
 DEFAULT = Path(__file__).parent / "default"  # the ranker of the package
+SENTENCES = Path(__file__).parent / "sentences"  # what is added to it for a sentence
 TOP = 100  # best papers of a list, on which the calibration is fitted
 
 ListFeature = Literal["coverage", "references", "known"]  # features of `Group.LIST`
@@ -369,13 +370,25 @@ class LtrStage:
         graph: TemporalGraph,
         ranker: LtrModel,
         reranker: OpenReranker | None = None,
+        sentences: Path | None = SENTENCES,
     ) -> None:
-        """Prepare; the model reads `reranker`, if any."""
+        """Prepare; the model reads `reranker`, if any.
+
+        `sentences` is the folder of a model whose scores are added to those of a trained one for a sentence.
+        """
         self._ranker = ranker
         self._reranker = reranker
         self._id_rank = graph.index.id_rank
         of_list = ranker.calibration.weights if ranker.calibration else ()
-        self._features = Features(graph, (*ranker.features, *of_list), ranker.added)
+        self._sentences = None
+        names = {*ranker.features, *of_list}
+        if sentences and isinstance(ranker, Ranker):
+            self._sentences = open_ranker(sentences)
+            # what a variant may not read is missing, as in the half of the training data
+            table = {feature.name: feature for feature in FEATURES}
+            read = ranker.variant.reads
+            names |= {n for n in self._sentences.features if read(table[n])}
+        self._features = Features(graph, names, ranker.added)
 
     def run(
         self,
@@ -424,20 +437,17 @@ class LtrStage:
         scored: Mapping[str, Hits] | None = None,
     ) -> RankedCandidates:
         scores = self._ranker.score(matrix)
+        calibration = self._ranker.calibration
+        if query.is_sentence and self._sentences:
+            own = matrix[:, : len(NAMES)]
+            scores = scores + self._sentences.score(own)
+            calibration = self._sentences.calibration
         hits = Hits.ordered(candidates.rows, scores, self._id_rank)
         probabilities = None
-        if calibration := self._ranker.calibration:
+        if calibration:
             # its features are equal for all papers of a list, so the order of `matrix` does not matter
             values = calibration.probabilities(hits.scores, matrix).astype(np.float32)
             probabilities = Hits(hits.rows, values)
-            # without a calibration, the scale of the scores is unknown
-            if query.is_sentence:
-                columns = (*FEATURES, *self._ranker.added)
-                weights = np.array([column.sentence_weight for column in columns])
-                places = np.flatnonzero(weights)
-                added = np.nan_to_num(matrix[:, places]) @ weights[places]
-                scores = (scores + added).astype(np.float32)
-                hits = Hits.ordered(candidates.rows, scores, self._id_rank)
         return RankedCandidates(
             hits,
             {**candidates.hits_by_source, **(scored or {}), NAME: hits},

@@ -220,6 +220,14 @@ class Bm25Retriever:
             )
         return matching
 
+    def term_weights(self, query: Query) -> dict[str, float]:
+        """Return the weight in a score of each term of a query that papers have."""
+        counts = self._terms(query)
+        numbers = map(self._postings.number, counts)
+        dfs = np.array([self._postings.df(number) for number in numbers], np.int64)
+        times = np.array([*counts.values()], np.float32)
+        return dict(zip(counts, self._weights(dfs, times).tolist(), strict=True))
+
     def _table(self, queries: Sequence[Mapping[int, int]], docs: Rows) -> Scores:
         """Return the scores of distinct documents, eligible or not, shape (queries, documents); 0 without a term.
 
