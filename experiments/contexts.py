@@ -191,10 +191,10 @@ def labelled(
 def train(indexes: Sequence[IndexFolder], output: Path, count: int) -> None:
     """Train the model of sentences on train papers of some indexes; a tenth of these papers are for early stopping.
 
-    Half of the sentences are without their drafts. Of an index with contexts, half are searched without these, and half
-    know the citations of their own year, as drafts do: the corpora of full texts have few years.
+    Half of the sentences are without their drafts. Of an index with contexts, a third are searched without these; the
+    others know the citations of their own year, as drafts do: the corpus of full texts has few years.
     """
-    config = RankerTraining(reranker="none", threads=1, trees=150)
+    config = RankerTraining(reranker="none", threads=1, trees=300)
     examples = [examples_of(index, count, config) for index in indexes]
     base = Trees(open_ranker(DEFAULT).model)
     train_on(examples, output, config, print, [Variant.FULL], base=base)
@@ -208,7 +208,7 @@ def examples_of(
     ids = rng.permutation(read_ids(index.splits / "train.ids")).tolist()
     tenth = len(ids) // 10
     parts: list[RankerExamples] = []
-    for papers, share, sample in ((ids[tenth:], 1.0, True), (ids[:tenth], 0.2, False)):
+    for papers, share, sample in ((ids[tenth:], 1.0, True), (ids[:tenth], 0.1, False)):
         drawn = sentences_of(index, papers, round(count * share), rng)
         items = [
             (alone(query) if rng.random() < 0.5 else query, gold)
@@ -216,7 +216,7 @@ def examples_of(
         ]
         how = [(index, 0)]
         if index.contexts:
-            how = [(index, SAME_YEAR), (replace(index, contexts=None), 0)]
+            how = [(index, SAME_YEAR)] * 2 + [(replace(index, contexts=None), 0)]
         gathered: list[RankerExamples] = []
         for number, (opened, lag) in enumerate(how):
             gatherer = Gatherer(opened, config, print)

@@ -380,15 +380,9 @@ class LtrStage:
         self._reranker = reranker
         self._id_rank = graph.index.id_rank
         of_list = ranker.calibration.weights if ranker.calibration else ()
-        self._sentences = None
-        names = {*ranker.features, *of_list}
-        if sentences and isinstance(ranker, Ranker):
-            self._sentences = open_ranker(sentences)
-            # what a variant may not read is missing, as in the half of the training data
-            table = {feature.name: feature for feature in FEATURES}
-            read = ranker.variant.reads
-            names |= {n for n in self._sentences.features if read(table[n])}
-        self._features = Features(graph, names, ranker.added)
+        self._features = Features(graph, (*ranker.features, *of_list), ranker.added)
+        self._graph = graph
+        self._folder = sentences if isinstance(ranker, Ranker) else None
 
     def run(
         self,
@@ -405,7 +399,10 @@ class LtrStage:
             cited = batch.known_references(place)
             # on more threads sums differ in the last bits
             with _LIMITED, _openblas().limit(limits=1):
-                matrix = self._features.matrix(query, one, cited)
+                features = self._features
+                if query.is_sentence and self._sentences:
+                    features = self._features_of_sentences
+                matrix = features.matrix(query, one, cited)
             ranked.append(self._ordered(query, matrix, one, cited))
         if self._reranker is None:
             return ranked
@@ -427,6 +424,23 @@ class LtrStage:
                 )
             )
         return again
+
+    @cached_property
+    def _sentences(self) -> Ranker | None:
+        """The model for sentences; None if the model of drafts orders them alone."""
+        return open_ranker(self._folder) if self._folder else None
+
+    @cached_property
+    def _features_of_sentences(self) -> Features:
+        """The features of both models; what the variant of the ranker may not read is missing."""
+        assert isinstance(self._ranker, Ranker) and self._sentences
+        read = self._ranker.variant.reads
+        of_list = {feature.name for feature in FEATURES if feature.group is Group.LIST}
+        readable = {feature.name for feature in FEATURES if read(feature)} | of_list
+        names = readable & {*self._sentences.features, *of_list}
+        return Features(
+            self._graph, names | {*self._ranker.features}, self._ranker.added
+        )
 
     def _ordered(
         self,
