@@ -269,8 +269,8 @@ def summary(lists: Sequence[CandidateSet], queries: LabelledQueries) -> dict[str
     for found, gold in zip(lists, queries.gold, strict=True):
         ranks = np.flatnonzero(np.isin(found.rows[:1000], gold)) + 1
         first = float(1 / ranks[0]) if len(ranks) else 0.0
-        recall = (float((ranks <= top).sum() / len(gold)) for top in (10, 1000))
-        measures.append((first, *recall))
+        at_10 = float((ranks <= 10).sum() / len(gold))
+        measures.append((first, at_10, float(len(ranks) / len(gold))))
     table = np.array(measures)
     papers = np.unique([query.id for query in queries.queries], return_inverse=True)[1]
     rng = np.random.default_rng(2)

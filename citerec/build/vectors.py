@@ -255,6 +255,7 @@ def embed_anew(
         new = {
             f"{part}/{name}": checksum
             for part in (DENSE, f"{CONTEXTS}/{DENSE}")
+            if (folder / part).is_dir()
             for name, checksum in checksums(folder / part).items()
         }
         manifest = index.manifest
