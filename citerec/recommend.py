@@ -35,7 +35,12 @@ from citerec.pipeline import (
 from citerec.rank.contexts import ContextRetriever
 from citerec.rank.diversify import DIVERSE, DiversityStage
 from citerec.rank.features import Feature, declared_features
-from citerec.rank.ltr import LtrModel, ranker_of, retriever_notice
+from citerec.rank.ltr import (
+    LtrModel,
+    RankedCandidates,
+    ranker_of,
+    retriever_notice,
+)
 from citerec.rank.passages import passages
 from citerec.rank.reasons import MOST_WORDS, with_reasons
 from citerec.rank.seeds import SeedCandidates, SeedRetriever, seed_reasons
@@ -524,8 +529,13 @@ class Recommender:
             )
         if query.kind is QueryKind.REFERENCES:  # has no text
             return tuple(explained)
+        if isinstance(candidates, RankedCandidates):
+            vector = candidates.expanded.query_vector
+        else:
+            vector = candidates.query_vector
         found = passages(
             sentence_alone(query),
+            vector.values if vector else None,
             [item.paper for item in explained],
             self.retriever.bm25,
             self.retriever.dense,

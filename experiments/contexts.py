@@ -25,11 +25,18 @@ from citerec.build.index import BuildConfig, build_index
 from citerec.config import RANKING_DEPTH, RecommendConfig
 from citerec.drafts.context import without_markers
 from citerec.encode.machine import provenance
+from citerec.files.arrays import Rows
 from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import IndexFolder, open_index
 from citerec.index.splits import read_ids
 from citerec.pipeline import Pipeline, contexts_of, rank_stages
-from citerec.rank.ltr import DEFAULT, SENTENCES, Variant, open_ranker
+from citerec.rank.ltr import (
+    DEFAULT,
+    SENTENCES,
+    RankedCandidates,
+    Variant,
+    open_ranker,
+)
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.eligible import eligible
 from citerec.text import STOP_WORDS, WORD, sentences
@@ -37,7 +44,7 @@ from citerec.train.boost import IndexExamples, RankerExamples, Trees
 from citerec.train.data import LabelledQueries
 from citerec.train.ranker import NEGATIVES, Gatherer, sampled, train_on
 from citerec.train.settings import RankerTraining
-from citerec.types import CandidateSet, Query, QueryBatch, QueryKind
+from citerec.types import Hits, Query, QueryBatch, QueryKind
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "contexts"
@@ -245,15 +252,24 @@ def measured(index: IndexFolder, count: int) -> dict[str, Any]:
     first_stage = open_hybrid(index, RecommendConfig())
     ranker = open_ranker(DEFAULT)
     contexts = contexts_of(graph, first_stage)
+    stages = rank_stages(graph, ranker, None, contexts)
+    pipeline = Pipeline(first_stage, stages, RANKING_DEPTH, 32)
     results: dict[str, Any] = {}
-    for name, of_sentences in (("draft's model", None), ("default", SENTENCES)):
-        stages = rank_stages(graph, ranker, None, contexts, of_sentences)
-        pipeline = Pipeline(first_stage, stages, RANKING_DEPTH, 32)
-        for form in ("alone", "draft"):
-            asked = [(alone(q) if form == "alone" else q, gold) for q, gold in items]
-            queries = labelled(index, asked)
-            lists = pipeline.all(QueryBatch(queries.queries, queries.eligible))
-            results[f"{form}, {name}"] = summary(lists, queries)
+    for form in ("alone", "draft"):
+        asked = [(alone(q) if form == "alone" else q, gold) for q, gold in items]
+        queries = labelled(index, asked)
+        lists: dict[str, list[Rows]] = {"draft's model": [], "default": []}
+        batch = QueryBatch(queries.queries, queries.eligible)
+        for _, candidates in pipeline.run(batch):
+            for found in candidates:
+                assert isinstance(found, RankedCandidates)
+                rows = found.expanded.rows
+                scores = ranker.score(found.matrix)
+                by_draft = Hits.ordered(rows, scores, index.id_rank)
+                lists["draft's model"].append(by_draft.rows)
+                lists["default"].append(found.rows)
+        for name, ranked in lists.items():
+            results[f"{form}, {name}"] = summary(ranked, queries)
             print(index.path.name, form, name, results[f"{form}, {name}"], flush=True)
     facts = {"corpus_sha256": index.manifest.corpus["sha256"]}
     return {
@@ -263,11 +279,11 @@ def measured(index: IndexFolder, count: int) -> dict[str, Any]:
     }
 
 
-def summary(lists: Sequence[CandidateSet], queries: LabelledQueries) -> dict[str, Any]:
+def summary(lists: Sequence[Rows], queries: LabelledQueries) -> dict[str, Any]:
     """Return the means over sentences, and an interval of the MRR by a bootstrap over their papers."""
     measures: list[tuple[float, float, float]] = []
     for found, gold in zip(lists, queries.gold, strict=True):
-        ranks = np.flatnonzero(np.isin(found.rows[:1000], gold)) + 1
+        ranks = np.flatnonzero(np.isin(found[:1000], gold)) + 1
         first = float(1 / ranks[0]) if len(ranks) else 0.0
         at_10 = float((ranks <= 10).sum() / len(gold))
         measures.append((first, at_10, float(len(ranks) / len(gold))))

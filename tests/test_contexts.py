@@ -285,7 +285,7 @@ def test_the_passage_has_the_heaviest_words_of_the_draft(build: Build) -> None:
     index = build(papers)
     bm25 = Bm25Retriever(index)
 
-    found = passages(sentence(), [*index.papers.at([3, 0]).values()], bm25, None)
+    found = passages(sentence(), None, [*index.papers.at([3, 0]).values()], bm25, None)
 
     # by row: the paper without an abstract comes first
     assert found == ["", "Boxes are nested in boxes."]
@@ -307,8 +307,9 @@ def test_the_passage_is_the_nearest_by_vectors_where_there_are_some() -> None:
     paper = Paper(
         id="a", title="T", abstract="Short one. This one is of twenty-one. Mid."
     )
-    query = Query(id="q", title="x" * 26)
+    query = Query(id="q", title="Nested boxes")
+    vector = np.array([26, 10], np.float32)
 
-    found = passages(query, [paper], None, Dense())  # pyright: ignore[reportArgumentType]
+    found = passages(query, vector, [paper], None, Dense())  # pyright: ignore[reportArgumentType]
 
-    assert found == ["This one is of twenty-one."]  # 26 letters, as the query
+    assert found == ["This one is of twenty-one."]  # 26 letters

@@ -22,6 +22,7 @@ from citerec.types import (
     Progress,
     Query,
     QueryBatch,
+    QueryVector,
     no_progress,
 )
 
@@ -100,9 +101,16 @@ class ContextRetriever:
         ]
 
     def nearest(
-        self, query: Query, snapshot: GraphSnapshot, rows: Sequence[int]
+        self,
+        query: Query,
+        vector: QueryVector | None,
+        snapshot: GraphSnapshot,
+        rows: Sequence[int],
     ) -> dict[int, int]:
-        """Return the number of the known context about each paper that is nearest to a query; some papers have none."""
+        """Return the number of the known context about each paper that is nearest to a query; some papers have none.
+
+        `vector` is that of the query, if the index has vectors.
+        """
         about: dict[int, Rows] = {}
         for row in rows:
             numbers = self.contexts.about(row)
@@ -112,9 +120,8 @@ class ContextRetriever:
         if not about:
             return {}
         numbers = np.unique(np.concatenate([*about.values()]))
-        if self.vectors and self._dense:
-            [vector] = self._dense.encoded([query])
-            scores = unit(self.vectors.approximate(numbers)) @ unit(vector)
+        if self.vectors and vector:
+            scores = unit(self.vectors.approximate(numbers)) @ unit(vector.values)
         elif self.bm25:
             [scores] = self.bm25.scores_of_papers([query], numbers)
         else:

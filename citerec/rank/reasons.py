@@ -20,7 +20,7 @@ from citerec.files.arrays import Rows
 from citerec.graph.temporal import RECENT_YEARS, GraphSnapshot, TemporalGraph
 from citerec.index.papers import NO_YEAR, Papers
 from citerec.rank.contexts import ContextRetriever
-from citerec.rank.expand import NeighbourScores
+from citerec.rank.expand import ExpandedCandidates, NeighbourScores
 from citerec.rank.features import FEATURES, NAMES, Feature, written_by
 from citerec.rank.ltr import LtrModel, RankedCandidates, reads_probability
 from citerec.rerank.reranker import NAME as RERANK
@@ -290,7 +290,7 @@ def with_reasons(
         scored = (item.stages.get(RERANK) for item in result)
         column = [reranker.probability(hit.score) if hit else 0.0 for hit in scored]
         matrix[:, NAMES.index(RERANK)] = contributions[:, NAMES.index(RERANK)] = column
-    citing = cited_as(query, expanded.snapshot, rows, contexts) if contexts else {}
+    citing = cited_as(query, expanded, rows, contexts) if contexts else {}
     for i, (item, matched, row) in enumerate(zip(result, words, rows, strict=True)):
         features = dict(zip(ranker.columns, matrix[i].tolist(), strict=True))
         of_paper = item, features, contributions[i]
@@ -304,12 +304,14 @@ def with_reasons(
 
 def cited_as(
     query: Query,
-    snapshot: GraphSnapshot,
+    expanded: ExpandedCandidates,
     rows: Sequence[int],
     contexts: ContextRetriever,
 ) -> dict[int, str]:
     """Return, for each paper that a known sentence cites, the one nearest to the query, with its paper."""
-    numbers = contexts.nearest(sentence_alone(query), snapshot, rows)
+    alone = sentence_alone(query)
+    vector = expanded.query_vector
+    numbers = contexts.nearest(alone, vector, expanded.snapshot, rows)
     found = contexts.contexts
     citing = found.citing[[*numbers.values()]].tolist()
     papers = contexts.graph.index.papers.at(citing)
