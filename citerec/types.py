@@ -135,6 +135,11 @@ class Paper:
             ("abstract", "venue", *BIBLIOGRAPHIC),
             ("authors", "citations"),
         )
+        if self.contexts:  # what a sentence cites is a reference, stated or not
+            stated = {*self.citations}
+            cited = dict.fromkeys(i for found in self.contexts for i in found.cites)
+            more = [docid for docid in cited if docid not in stated]
+            object.__setattr__(self, "citations", (*self.citations, *more))
 
 
 class QueryKind(StrEnum):
@@ -318,6 +323,8 @@ class CandidateSet:
     body: SentenceScores = field(default=SentenceScores(), kw_only=True)
     # of the searches for a sentence and for its draft, in [0, 1]: 1 if both find the same paper first
     agreement: float = field(default=1.0, kw_only=True)
+    # by "bm25" and "dense": the papers that known sentences cite, see `rank.contexts`; empty if none were searched
+    contexts: Mapping[str, Hits] = field(default_factory=dict[str, Hits], kw_only=True)
 
     @property
     def rows(self) -> "Rows":
@@ -345,6 +352,7 @@ class Recommendation:
     )
     stages: Mapping[str, StageHit] = field(default_factory=dict[str, StageHit])
     reasons: tuple[str, ...] = ()
+    passage: str = ""  # the sentence of its abstract that is nearest to the draft
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from citerec.encode.machine import provenance
 from citerec.evaluation.significance import bootstrap_interval
 from citerec.index.folder import open_index
 from citerec.index.java import start_jvm
-from citerec.rank.ltr import DEFAULT, open_ranker
+from citerec.rank.ltr import DEFAULT, TEXTS, open_ranker
 from citerec.retrieve.fuse import rrf
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.train.data import LabelledQueries, dev_queries
@@ -78,16 +78,17 @@ def main() -> None:
         rows[what] = measured(labelled(fused, queries))
     config = RankerTraining(reranker="none")
     ranker = open_ranker(DEFAULT)
-    alone = replace(ranker, texts=None)
+    added = open_ranker(TEXTS)
     lists = {
-        "default list, title and abstract": (alone, {}),
-        "default list, the body searched, no model of it": (alone, bodies),
-        "default list": (ranker, bodies),
+        "default list, title and abstract": ({}, (ranker,)),
+        "default list, the body searched, no model of it": (bodies, (ranker,)),
+        "default list": (bodies, (ranker, added)),
     }
-    for what, (model, texts) in lists.items():
+    for what, (texts, models) in lists.items():
         gatherer = Gatherer(index, config, print, bodies=texts)
         examples = gatherer.whole(found, no_progress)
-        scored = examples.lists(model.score(examples.matrix))
+        scores = np.sum([model.score(examples.matrix) for model in models], axis=0)
+        scored = examples.lists(scores)
         ordered = (
             (cited[np.argsort(-scores, kind="stable")], gold)
             for scores, cited, gold in scored

@@ -15,12 +15,15 @@ from citerec.config import BODY_SENTENCES
 from citerec.drafts import parse_queries
 from citerec.drafts.sentences import body_of
 from citerec.errors import ConfigError
+from citerec.graph.temporal import TemporalGraph
 from citerec.index.folder import IndexFolder
-from citerec.rank.ltr import DEFAULT, Variant, open_ranker
+from citerec.rank.expand import CandidateExpander
+from citerec.rank.features import NAMES
+from citerec.rank.ltr import DEFAULT, TEXTS, LtrStage, open_ranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.hybrid import HybridRetriever
 from citerec.rules.eligible import eligible
-from citerec.types import Query, Sentence
+from citerec.types import Query, QueryBatch, Sentence
 
 MARKDOWN = """---
 title: Maps of bees
@@ -116,25 +119,24 @@ def test_a_paper_that_only_a_sentence_names_is_found(
     ]
 
 
-def test_the_default_ranker_reads_a_body_and_changes_nothing_without_one() -> None:
-    ranker = open_ranker(DEFAULT)
-    assert ranker.texts
-    rng = np.random.default_rng(0)
-    matrix = rng.random((5, len(ranker.columns))).astype(np.float32)
-    names = [ranker.columns.index(name) for name in ranker.texts.features]
-    without = matrix.copy()
-    without[:, names] = np.nan
-    alone = replace(ranker, texts=None)
+def test_the_model_of_texts_adds_to_the_score_and_nothing_without_a_text(
+    tmp_path: Path, java: None
+) -> None:
+    index = built(tmp_path, CORPUS)
+    stage = LtrStage(TemporalGraph(index), ranker := open_ranker(DEFAULT))
+    drafts = [DRAFT, replace(DRAFT, body=BODY)]
+    batch = QueryBatch(drafts, eligible(drafts, index.papers))
+    retriever = HybridRetriever(index, [Bm25Retriever(index)])
+    found = retriever.candidates(drafts, batch.eligible, 10)
+    expanded = CandidateExpander(TemporalGraph(index)).run(batch, found)
 
-    assert np.array_equal(ranker.score(without), alone.score(without))
-    added = ranker.score(matrix) - alone.score(matrix)
-    assert added == pytest.approx(ranker.texts.score(matrix), abs=1e-5)
-    assert ranker.calibration_of(without) == ranker.calibration
-    assert ranker.calibration_of(matrix) == ranker.texts.calibration
-    for variant in (Variant.NO_AUTHORS, Variant.NO_POPULARITY):
-        assert open_ranker(DEFAULT, variant).texts
-    summed = ranker.contributions(matrix).sum(axis=1)
-    assert summed == pytest.approx(ranker.score(matrix), abs=1e-4)
+    title, text = stage.run(batch, expanded)
+
+    assert title.addition is None
+    assert np.isnan(title.matrix[:, NAMES.index("body_bm25")]).all()
+    assert text.addition and text.addition.folder == TEXTS
+    scores = ranker.score(text.matrix) + open_ranker(TEXTS).score(text.matrix)
+    assert text.hits.scores == pytest.approx(sorted(scores, reverse=True))
 
 
 def test_the_command_reads_the_body_unless_it_is_told_not_to(

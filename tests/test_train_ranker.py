@@ -16,7 +16,7 @@ from citerec.files.checksums import model_faults
 from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import IndexFolder
 from citerec.rank.features import FEATURES, NAMES
-from citerec.rank.ltr import OF_DRAFTS, Variant, open_ranker
+from citerec.rank.ltr import Variant, open_ranker
 from citerec.rules.held_out import held_out
 from citerec.train import ranker as training
 from citerec.train.boost import IndexExamples, RankerExamples, fit
@@ -220,7 +220,7 @@ def test_the_folder_holds_every_variant_its_record_and_its_card(
     report = train_on([examples], folder, config(trees=20), print)
 
     assert model_faults(folder) == []
-    for variant in OF_DRAFTS:
+    for variant in Variant:
         barred = {feature.name for feature in FEATURES if not variant.reads(feature)}
         assert not {*open_ranker(folder, variant).features} & barred
     assert "age" not in open_ranker(folder, Variant.NO_POPULARITY).features

@@ -288,6 +288,7 @@ class CandidateExpander:
                     sentences=retrieved.sentences,
                     body=retrieved.body,
                     agreement=retrieved.agreement,
+                    contexts=retrieved.contexts,
                 )
             )
         return expanded

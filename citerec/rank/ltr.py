@@ -24,7 +24,7 @@ from threadpoolctl import ThreadpoolController
 
 from citerec.config import RecommendConfig, Settings, read_settings
 from citerec.errors import ConfigError, ModelError
-from citerec.files.arrays import Flags, Floats, Rows, Scores
+from citerec.files.arrays import Floats, Rows, Scores
 from citerec.files.atomic import is_regular
 from citerec.files.checksums import check_model, read_record, sha256_of
 from citerec.graph.temporal import TemporalGraph
@@ -48,6 +48,9 @@ from citerec.types import CandidateSet, Hits, Progress, Query, QueryBatch, no_pr
 NAME = "ranker"  # the name of the hits of this stage
 SPEC = "ranker.json"
 DEFAULT = Path(__file__).parent / "default"  # the ranker of the package
+# whose scores are added to those of a trained ranker: for a sentence, and for a draft with its text
+SENTENCES = Path(__file__).parent / "sentences"
+TEXTS = Path(__file__).parent / "texts"
 TOP = 100  # best papers of a list, on which the calibration is fitted
 
 ListFeature = Literal["coverage", "references", "known"]  # features of `Group.LIST`
@@ -82,21 +85,17 @@ class Calibration(Settings):
 
 
 class Variant(StrEnum):
-    """The feature groups that a ranker may read; `texts` learned what the others lack for drafts with a body."""
+    """The feature groups that a ranker may read."""
 
     FULL = "full"
     NO_POPULARITY = "no-popularity"
     NO_AUTHORS = "no-authors"
     NO_POPULARITY_NO_AUTHORS = "no-popularity-no-authors"
-    TEXTS = "texts"
 
     def reads(self, feature: Feature) -> bool:
         """Return whether the variant may read a feature."""
-        if self is Variant.TEXTS:
-            return feature.group is Group.BODY
         barred = (
             Group.LIST,
-            Group.BODY,
             *(group for group in Group if f"no-{group}" in self.value),
         )
         return feature.groups.isdisjoint(barred)
@@ -144,10 +143,6 @@ class LtrModel:
             )
         return scores
 
-    def calibration_of(self, matrix: Matrix) -> Calibration | None:
-        """Return the calibration of a list, by its features, shape (papers, columns)."""
-        return self.calibration
-
     def contributions(self, matrix: Matrix) -> Floats:
         """Return what each feature adds to each score, shape (papers, columns + 1); the last is the base.
 
@@ -163,8 +158,6 @@ class Ranker(LtrModel):
     folder: Path
     shown: str  # its name in messages and reports
     variant: Variant
-    # whose score is added for a draft whose text was searched; None if there is none
-    texts: "Ranker | None" = None
 
     def __str__(self) -> str:
         """Return the name and the variant."""
@@ -175,10 +168,9 @@ class Ranker(LtrModel):
         """Return the score of each row of a feature matrix, shape (papers,)."""
         if not len(matrix):
             return np.zeros(0, np.float32)
-        scores = self.model.predict(self._inputs(matrix), num_threads=1)
-        if self.texts and (rows := self.texts.reads(matrix)).any():
-            scores[rows] += self.texts.score(matrix[rows])
-        return scores.astype(np.float32)
+        return self.model.predict(self._inputs(matrix), num_threads=1).astype(
+            np.float32
+        )
 
     def contributions(self, matrix: Matrix) -> Floats:
         """Return what each feature adds to each score; it is 0 for features that the model does not read."""
@@ -187,18 +179,7 @@ class Ranker(LtrModel):
             inputs = self._inputs(matrix)
             added = self.model.predict(inputs, pred_contrib=True, num_threads=1)
             whole[:, [*self._places, -1]] = added
-        if self.texts and (rows := self.texts.reads(matrix)).any():
-            whole[rows] += self.texts.contributions(matrix[rows])
         return whole
-
-    def reads(self, matrix: Matrix) -> Flags:
-        """Return which rows have a value of a feature of the model, shape (papers,)."""
-        return np.asarray(np.isfinite(matrix[:, self._places]).any(axis=1))
-
-    def calibration_of(self, matrix: Matrix) -> Calibration | None:
-        """Return the calibration of a list, by its features."""
-        is_text = self.texts and self.texts.reads(matrix).any()
-        return self.texts.calibration if self.texts and is_text else self.calibration
 
     @property
     def fingerprint(self) -> str:
@@ -211,10 +192,6 @@ class Ranker(LtrModel):
 
     def _inputs(self, matrix: Matrix) -> Floats:
         return matrix[:, self._places].astype(np.float64)
-
-
-# those that rank alone
-OF_DRAFTS = tuple(variant for variant in Variant if variant is not Variant.TEXTS)
 
 
 class VariantSpec(Settings):
@@ -278,12 +255,10 @@ def open_ranker(
         )
     booster = read_booster(folder / f"{variant}.txt", len(names))
     splits = booster.feature_importance("split")  # by feature
-    has_texts = Variant.TEXTS in spec.variants and variant is not Variant.TEXTS
     return Ranker(
         folder=folder,
         shown="the default ranker" if folder == DEFAULT else folder.name,
         variant=variant,
-        texts=open_ranker(folder, Variant.TEXTS) if has_texts else None,
         features=names,
         added=added,
         model=booster,
@@ -382,6 +357,7 @@ class RankedCandidates(CandidateSet):
     matrix: Matrix  # shape (papers, features), in the order of `expanded`
     expanded: ExpandedCandidates  # the candidates before, with the known citations and the neighbours of the query
     cited: Sequence[int]  # rows of the known references of the query
+    addition: Ranker | None = None  # the model whose scores are added to the ranker's
 
 
 class LtrStage:
@@ -401,10 +377,38 @@ class LtrStage:
         self._ranker = ranker
         self._reranker = reranker
         self._id_rank = graph.index.id_rank
-        of_list = ranker.calibration.weights if ranker.calibration else ()
-        texts = getattr(ranker, "texts", None)
-        names = (*ranker.features, *(texts.features if texts else ()), *of_list)
-        self._features = Features(graph, names, ranker.added)
+        self._graph = graph
+        self._features = self._computed(ranker)
+        # by their folders, opened on first use
+        self._additions = dict[Path, tuple[Ranker, Features]]()
+
+    def _computed(self, *models: LtrModel) -> Features:
+        """Return what computes the features of models; what the variant of the ranker may not read is missing."""
+        names = set[str]()
+        for model in models:
+            names |= {*model.features}
+            if model.calibration:
+                names |= model.calibration.weights.keys()
+        if isinstance(self._ranker, Ranker):
+            reads = self._ranker.variant.reads
+            barred = {
+                feature.name
+                for feature in FEATURES
+                if feature.group is not Group.LIST and not reads(feature)
+            }
+            names -= barred
+        return Features(self._graph, names, self._ranker.added)
+
+    def _addition(self, query: Query) -> tuple[Ranker | None, Features]:
+        """Return the model whose scores are added for a query, if any, and the features."""
+        is_searched = query.is_sentence or query.body
+        if not is_searched or not isinstance(self._ranker, Ranker):
+            return None, self._features
+        folder = SENTENCES if query.is_sentence else TEXTS
+        if folder not in self._additions:
+            model = open_ranker(folder)
+            self._additions[folder] = model, self._computed(self._ranker, model)
+        return self._additions[folder]
 
     def run(
         self,
@@ -421,7 +425,8 @@ class LtrStage:
             cited = batch.known_references(place)
             # on more threads sums differ in the last bits
             with _LIMITED, _openblas().limit(limits=1):
-                matrix = self._features.matrix(query, expanded, cited)
+                _, features = self._addition(query)
+                matrix = features.matrix(query, expanded, cited)
             ranked.append(self._ordered(query, matrix, expanded, cited))
         if self._reranker is None:
             return ranked
@@ -453,26 +458,24 @@ class LtrStage:
         scored: Mapping[str, Hits] | None = None,
     ) -> RankedCandidates:
         scores = self._ranker.score(matrix)
+        calibration = self._ranker.calibration
+        addition, _ = self._addition(query)
+        if addition:
+            scores += addition.score(matrix[:, : len(NAMES)])
+            calibration = addition.calibration
         hits = Hits.ordered(candidates.rows, scores, self._id_rank)
         probabilities = None
-        if calibration := self._ranker.calibration_of(matrix):
+        if calibration:
             # its features are equal for all papers of a list, so the order of `matrix` does not matter
             values = calibration.probabilities(hits.scores, matrix).astype(np.float32)
             probabilities = Hits(hits.rows, values)
-            # without a calibration, the scale of the scores is unknown
-            if query.is_sentence:
-                columns = (*FEATURES, *self._ranker.added)
-                weights = np.array([column.sentence_weight for column in columns])
-                places = np.flatnonzero(weights)
-                added = np.nan_to_num(matrix[:, places]) @ weights[places]
-                scores = (scores + added).astype(np.float32)
-                hits = Hits.ordered(candidates.rows, scores, self._id_rank)
         return RankedCandidates(
             hits,
             {**candidates.hits_by_source, **(scored or {}), NAME: hits},
             matrix=matrix,
             expanded=candidates,
             cited=cited,
+            addition=addition,
             probabilities=probabilities,
             agreement=candidates.agreement,
         )

@@ -399,6 +399,7 @@ class RecommendedPaper(BaseModel):
     stages: Mapping[str, StageHit]
     probability: float | None
     reasons: list[str]
+    passage: str = ""  # the nearest sentence of its abstract, with the reasons
 
 
 class Answer(BaseModel):

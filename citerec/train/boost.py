@@ -26,9 +26,7 @@ from citerec.rank.ltr import (
     DEFAULT,
     TOP,
     Calibration,
-    Ranker,
     Variant,
-    open_ranker,
     read_spec,
 )
 from citerec.rank.trees import load
@@ -49,6 +47,7 @@ MISSING = (
     ((Group.GRAPH, Group.POPULARITY), 0.25),
     ((Group.AUTHORS,), 0.3),
     ((Group.VENUE,), 0.3),
+    ((Group.CONTEXTS,), 0.5),
 )
 _QUIET: Mapping[str, Any] = {"verbosity": -1, "max_bin": 127}
 
@@ -141,7 +140,7 @@ class Trees:
 
     booster: Any
     added: tuple[Feature, ...] = ()  # that are not citerec's own
-    base: Ranker | None = None  # whose score it corrects
+    base: "Trees | None" = None  # whose scores theirs are added to
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -155,8 +154,8 @@ class Trees:
 
     def scores(self, matrix: Matrix) -> Floats:
         """Return the score of each paper, shape (papers,); `matrix` has all features."""
-        scores = self.booster.predict(_read(matrix, self.features, self.added))
-        return scores + self.base.score(matrix) if self.base else scores
+        own = self.booster.predict(_read(matrix, self.features, self.added))
+        return own + self.base.scores(matrix) if self.base else own
 
     @property
     def gains(self) -> dict[str, float]:
@@ -179,11 +178,11 @@ def fit(
     config: RankerTraining,
     trees: int | None = None,
     added: tuple[Feature, ...] = (),
-    base: Ranker | None = None,
+    base: Trees | None = None,
 ) -> Trees:
     """Train on some queries; dev queries select the number of trees, at most `trees`, by early stopping.
 
-    With a `base` the trees learn what its score lacks.
+    The scores of the trees are added to those of `base`, if it is given.
     """
     lightgbm = load()
 
@@ -193,7 +192,7 @@ def fit(
             examples.cited.astype(np.int8),
             group=examples.sizes,
             weight=examples.weights,
-            init_score=base.score(examples.matrix) if base else None,
+            init_score=base.scores(examples.matrix) if base else None,
             reference=reference,
             feature_name=list(features),
             params=_QUIET,
@@ -273,20 +272,24 @@ def mean_measures(by_query: Numbers) -> dict[str, float]:
 
 
 def fit_variant(
-    examples_by_index: Sequence[IndexExamples], variant: Variant, config: RankerTraining
+    examples_by_index: Sequence[IndexExamples],
+    variant: Variant,
+    config: RankerTraining,
+    base: Trees | None = None,
+    group: Group | None = None,
 ) -> FittedVariant:
-    """Train one variant, and evaluate it on dev queries that it was not trained on.
+    """Train one variant, and evaluate it on dev queries that it was not trained on; `base` is as for `fit`.
 
+    With a `group` it reads these features alone.
     Where dev queries teach, one model per fold is trained on the others to evaluate it and to choose the number of
     trees.
     """
     added = examples_by_index[0].added
     features = [
-        feature.name for feature in (*FEATURES, *added) if variant.reads(feature)
+        feature.name
+        for feature in (*FEATURES, *added)
+        if variant.reads(feature) and group in (None, feature.group)
     ]
-    base = None
-    if variant is Variant.TEXTS:
-        base = replace(open_ranker(DEFAULT), texts=None)
     joined = RankerExamples.joined
     rng = np.random.default_rng([config.seed, 8])
     # of each dev query, the fold whose model is not trained on it; FOLDS for the final model
@@ -314,15 +317,8 @@ def fit_variant(
                 held = joined([validation, dev.of(fold == k)])
                 models[k] = fit(rest, held, features, config, added=added, base=base)
         rounds = [trees.rounds for trees in models.values()] or [1]
-        model = fit(
-            whole,
-            None,
-            features,
-            config,
-            max(1, round(float(np.mean(rounds)))),
-            added,
-            base,
-        )
+        mean = max(1, round(float(np.mean(rounds))))
+        model = fit(whole, None, features, config, mean, added, base)
     else:
         model = fit(whole, validation, features, config, added=added, base=base)
     models[FOLDS] = model
@@ -334,8 +330,7 @@ def fit_variant(
             scores = trees.scores(of_fold.matrix)
             by_query[fold == k] = query_measures(of_fold.lists(scores))
             lists.append(top_lists(of_fold, scores))
-    shipped = read_spec(DEFAULT).variants
-    prior = shipped.get(variant, shipped[Variant.FULL]).calibration or Calibration(
+    prior = read_spec(DEFAULT).variants[variant].calibration or Calibration(
         scale=1, offset=-3
     )
     return FittedVariant(model, by_query, len(whole), calibrated(lists, prior))

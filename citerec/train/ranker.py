@@ -27,20 +27,20 @@ from citerec.files.atomic import building, check_writable
 from citerec.files.cache import sha256_of_files
 from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import RANKER, IndexFolder
-from citerec.pipeline import Pipeline
+from citerec.pipeline import Pipeline, context_stages, contexts_of
 from citerec.plugins import Plugins
 from citerec.rank.expand import NEIGHBOURS, CandidateExpander
 from citerec.rank.features import (
     FEATURES,
     Feature,
     Features,
+    Group,
     Matrix,
     added_features,
     declared_features,
 )
 from citerec.rank.ltr import (
     DEFAULT,
-    OF_DRAFTS,
     SPEC,
     TOP,
     RankerSpec,
@@ -167,7 +167,7 @@ class Gatherer:
         lags[rng.random(len(chosen)) >= 0.5] = 0
         parts: list[RankerExamples] = []
         for lag in range(CITATION_LAG + 1):
-            for part in self._gathered(
+            for part in self.gathered(
                 queries.at(np.flatnonzero(lags == lag).tolist()), lag
             ):
                 parts.append(sampled(*part, NEGATIVES, rng))
@@ -177,19 +177,20 @@ class Gatherer:
     def whole(self, queries: LabelledQueries, progress: Progress) -> RankerExamples:
         """Return examples of all candidates of some queries; all citations of train papers are known."""
         parts: list[RankerExamples] = []
-        for part in self._gathered(queries, 0):
+        for part in self.gathered(queries, 0):
             parts.append(RankerExamples.one(*part))
             progress("features of dev queries", len(parts), len(queries))
         return RankerExamples.joined(parts)
 
-    def _gathered(
+    def gathered(
         self, queries: LabelledQueries, citation_lag: int
     ) -> Iterator[tuple[Matrix, Flags, int]]:
         """Yield for each query the features of its candidates, their gold mask, and the gold count."""
         graph = self._graph.lagged(citation_lag)
-        expand = CandidateExpander(graph)
+        contexts = context_stages(contexts_of(graph, self._first_stage))
+        stages = (*contexts, CandidateExpander(graph))
         pipeline = Pipeline(
-            self._first_stage, (expand,), RANKING_DEPTH, queries_per_part=BLOCK
+            self._first_stage, stages, RANKING_DEPTH, queries_per_part=BLOCK
         )
         for start in range(0, len(queries), BLOCK):
             part = queries.at(range(start, min(start + BLOCK, len(queries))))
@@ -426,17 +427,21 @@ def train_on(
     output: Path,
     config: RankerTraining,
     log: Log,
-    variants: Sequence[Variant] = OF_DRAFTS,
+    variants: Sequence[Variant] = tuple(Variant),
     plan: Mapping[str, Any] | None = None,
     own: IndexFolder | None = None,
+    base: Trees | None = None,
+    group: Group | None = None,
 ) -> RankerReport:
     """Train some variants, `Variant.FULL` among them, on gathered examples; otherwise as `train_ranker`.
+
+    `base` are trees whose scores those of the model are added to; with a `group` it reads these features alone.
 
     A model of the index `own` goes next to `output` if it is not better than the ranker in use there.
     """
     fits: dict[Variant, FittedVariant] = {}
     for variant in variants:
-        fitted = fit_variant(examples, variant, config)
+        fitted = fit_variant(examples, variant, config, base, group)
         measures = ", ".join(
             f"{name} {value:.4f}" for name, value in fitted.measures.items()
         )

@@ -24,7 +24,6 @@ from citerec.index.java import start_jvm
 from citerec.rank.features import Group, without_groups
 from citerec.rank.ltr import (
     DEFAULT,
-    OF_DRAFTS,
     TOP,
     Calibration,
     Ranker,
@@ -119,7 +118,7 @@ def main() -> None:
     indexes = {
         Path(one).name.split(".")[0]: open_index(Path(one)) for one in sys.argv[1:]
     }
-    rankers = {variant: open_ranker(DEFAULT, variant) for variant in OF_DRAFTS}
+    rankers = {variant: open_ranker(DEFAULT, variant) for variant in Variant}
     lists = {name: gathered(name, indexes, rankers) for name in indexes}
     calibrations = {v: fitted(lists.values(), str(v)) for v in rankers}
     write(DEFAULT, rankers, calibrations, section(lists))
