@@ -15,7 +15,7 @@ from citerec.config import BODY_SENTENCES
 from citerec.drafts import parse_queries
 from citerec.drafts.sentences import body_of
 from citerec.errors import ConfigError
-from citerec.graph.temporal import TemporalGraph
+from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import IndexFolder
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import NAMES
@@ -123,12 +123,14 @@ def test_the_model_of_texts_adds_to_the_score_and_nothing_without_a_text(
     tmp_path: Path, java: None
 ) -> None:
     index = built(tmp_path, CORPUS)
-    stage = LtrStage(TemporalGraph(index), ranker := open_ranker(DEFAULT))
+    graph = TemporalGraph(index, CitationScope.EARLIER)
+    ranker = open_ranker(DEFAULT)
+    stage = LtrStage(graph, ranker)
     drafts = [DRAFT, replace(DRAFT, body=BODY)]
     batch = QueryBatch(drafts, eligible(drafts, index.papers))
     retriever = HybridRetriever(index, [Bm25Retriever(index)])
     found = retriever.candidates(drafts, batch.eligible, 10)
-    expanded = CandidateExpander(TemporalGraph(index)).run(batch, found)
+    expanded = CandidateExpander(graph).run(batch, found)
 
     title, text = stage.run(batch, expanded)
 

@@ -19,7 +19,7 @@ from citerec.errors import ConfigError
 from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import IndexFolder
 from citerec.pipeline import Pipeline, rank_stages
-from citerec.rank.ltr import Calibration, RankedCandidates, open_ranker
+from citerec.rank.ltr import SENTENCES, Calibration, RankedCandidates, open_ranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.hybrid import SENTENCE_WEIGHT, HybridRetriever
 from citerec.types import Eligibility, QueryBatch, QueryKind
@@ -167,10 +167,9 @@ def test_for_a_sentence_the_scores_of_its_own_model_are_added(
     index: IndexFolder, tmp_path: Path
 ) -> None:
     draft = open_ranker(tiny_ranker(tmp_path / "draft", {"bm25": 1.0}))
-    own = tiny_ranker(tmp_path / "own", {"title_found": 2.0})
     graph = TemporalGraph(index, CitationScope.PUBLISHED)
     first = HybridRetriever(index, [Bm25Retriever(index, Bm25Config())])
-    stages = rank_stages(graph, draft, None, sentences=own)
+    stages = rank_stages(graph, draft, None)
     sentence = Query(id="s", title=SENTENCE, kind=QueryKind.SENTENCE)
     as_draft = replace(sentence, kind=QueryKind.DRAFT)
 
@@ -180,7 +179,7 @@ def test_for_a_sentence_the_scores_of_its_own_model_are_added(
 
     assert isinstance(of_sentence, RankedCandidates)
     matrix = of_sentence.matrix
-    both = draft.score(matrix) + open_ranker(own).score(matrix)
+    both = draft.score(matrix) + open_ranker(SENTENCES).score(matrix)
     assert sorted(of_sentence.hits.scores) == pytest.approx(sorted(both))
     assert sorted(of_draft.hits.scores) == pytest.approx(sorted(draft.score(matrix)))
 
