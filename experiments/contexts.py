@@ -1,7 +1,7 @@
 """Measure `recommend --context`, and train the model that ranks for sentences.
 
     python experiments/contexts.py build                # indexes/biomed.contexts and indexes/biomed.plain
-    python experiments/contexts.py train indexes/biomed.contexts indexes/vis indexes/mapping
+    python experiments/contexts.py train indexes/biomed.contexts indexes/mapping
     python experiments/contexts.py measure indexes/biomed.contexts indexes/biomed.plain indexes/labour
 
 `build` joins the sentences of ../shared/data/biomed/fulltext.jsonl.gz to its corpus. Sentences of these two indexes are
@@ -53,6 +53,9 @@ INDEXES = HERE.parent / "indexes"
 OF_FULLTEXT = ("biomed.contexts", "biomed.plain")
 MOST_MARKS = 3  # of a measured sentence
 PER_ABSTRACT = 4  # sentences
+OF_ABSTRACTS = (
+    500  # train sentences of an index without full texts, whose gold is a guess
+)
 SAME_YEAR = -1  # a lag: citations of the year of a query are known, as for a draft
 ABOUT = f"""# Sentences of a draft
 
@@ -70,7 +73,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("what", choices=("build", "train", "measure"))
     parser.add_argument("indexes", type=Path, nargs="*", help="index folders")
-    parser.add_argument("--queries", type=int, default=3000, help="of each index")
+    parser.add_argument("--queries", type=int, default=4500, help="of each index")
     parser.add_argument("--output", type=Path, default=SENTENCES)
     options = parser.parse_args()
     if options.what == "build":
@@ -214,6 +217,8 @@ def examples_of(
     rng = np.random.default_rng(0)
     ids = rng.permutation(read_ids(index.splits / "train.ids")).tolist()
     tenth = len(ids) // 10
+    if index.manifest.name not in OF_FULLTEXT:
+        count = min(count, OF_ABSTRACTS)
     parts: list[RankerExamples] = []
     for papers, share, sample in ((ids[tenth:], 1.0, True), (ids[:tenth], 0.1, False)):
         drawn = sentences_of(index, papers, round(count * share), rng)
