@@ -17,7 +17,6 @@ from citerec.config import SENTENCE_K, RecommendConfig
 from citerec.display import plural, some_of
 from citerec.drafts import QueryFile
 from citerec.drafts.context import sentence_query, without_query_markers
-from citerec.drafts.sentences import body_of
 from citerec.errors import ConfigError
 from citerec.index.papers import Papers
 from citerec.match.papers import listed_rows
@@ -249,11 +248,16 @@ def _typed(
     """Return the query of what is given without a file: a draft, else a sentence, else a list of references."""
     if title is not None:
         title = " ".join(title.split())
+        body = ()
+        if lines:
+            from citerec.drafts.sentences import body_of  # which reads documents, too
+
+            body = body_of(lines)
         return Query(
             id="query",
             title=title,
             abstract=abstract.strip(),
-            body=body_of(lines) if lines else (),
+            body=body,
             named=False,
         )
     if abstract or lines:

@@ -289,7 +289,10 @@ def _from_document(
     parts = [f"title {short(draft.title, 100)!r}"]
     if abstract:
         parts.append(f"abstract {short(abstract, 60)!r} ({len(abstract):,} characters)")
-    if sentences := body_of(document.lines) if with_body else ():
+    read = body_of(document.lines) if with_body else ()
+    # an abstract without its heading is among the lines
+    sentences = tuple(one for one in read if one.text not in stated_abstract)
+    if sentences:
         parts.append(f"a body of {plural(len(sentences), 'sentence')}")
     if draft.authors:
         parts.append(plural(len(draft.authors), "author"))
