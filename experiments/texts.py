@@ -43,7 +43,7 @@ Test articles with their introductions, date-strict; the citations of train pape
 introduction, without its citation markers, is searched by itself, 60 of a draft at most; a paper gets 1 / (10 + rank)
 from each sentence that finds it. F1@20 with its 95 % bootstrap interval.
 
-Made by `python experiments/texts.py INDEX FULLTEXT`; `ranker/train_texts.py` trains the last row.
+Made by `python experiments/texts.py INDEX FULLTEXT`; `experiments/ranker/train_texts.py` trains the last row.
 """
 
 

@@ -78,7 +78,7 @@ def body_of(lines: Sequence[str]) -> tuple[Sentence, ...]:
             is_prose = word_count(plain) >= LEAST_WORDS and not _CAPTION.match(text)
             if is_prose and len(text) <= MAX_TITLE:
                 found.append(Sentence(plain, heading, has_marker(text)))
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
 def paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
