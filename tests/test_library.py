@@ -468,10 +468,6 @@ RECORDS = [
             "Lovelace A. Sacred basil heals the wo unds of labora-tory mice. 2020.",
             ["long"],
         ),
-        (
-            "Lovelace A. Sacred basil heals the wounds of labratory mice. 2021.",
-            ["long"],
-        ),
         ("Lovelace A. J. Inv. Plants 2021, 3, 7.", ["long"]),
         ("Lovelace A. J. Inv. Plants 2021, 4, 7.", []),
         ("Hopper G. Sagebrushes. Kew; 1999.", ["short"]),

@@ -49,7 +49,7 @@ class _Library:
     """The records of a library, and its files: those that records name, and others."""
 
     def __init__(self) -> None:
-        self.records = Records(())
+        self.records = Records()
         self.located: list[Located] = []  # one for each record, and the faults
         self.rows: dict[Path, int] = {}  # of the records that name a file
         self.loose: list[Path] = []

@@ -14,7 +14,6 @@ from citerec.types import MAX_TITLE, Context, Paper
 
 _HEAD = 600  # characters of a first page, among which its title is
 _ABSTRACT = re.compile(r"\b(?:abstract|summary|introduction)\b", re.IGNORECASE)
-_YEARS_APART = 3  # of a preprint and its publication
 _LEAST_WORDS = 4  # of the title of a work that is added
 _QUOTED = re.compile(r"[“\"]([^“”\"]{15,300}?)[,.?!]?[”\"]")
 _BETWEEN = re.compile(r"[.,?!:;]\s|[“”\"()\[\]]")
@@ -58,12 +57,7 @@ class LibraryGraph:
                 for row in self.records.of_ids(_dois_of_start(text))
                 if letters_of(papers[row].title) in start
             ),
-            *(
-                row
-                for row in self.records.titled(text.title)
-                if _is_near(text.year, papers[row].year)
-            ),
-            *self.records.named_in(head),
+            *self.records.named_in(f"{text.title} {head}"),
             *self.records.named_in(stem),
         ]
         return rows[0] if rows else None
@@ -149,10 +143,6 @@ def _dois_of_start(text: FullText) -> list[str]:
     """Return the DOIs of a first page, except for those of references, which a short paper has there, too."""
     cited = {name for reference in text.references for name in reference.ids}
     return [doi for doi in dois_of(text.start) if doi not in cited]
-
-
-def _is_near(year: int | None, other: int | None) -> bool:
-    return year is None or other is None or abs(year - other) <= _YEARS_APART
 
 
 def _record_of(text: FullText, file: Path, records: Records) -> Paper:
