@@ -175,7 +175,7 @@ def main() -> None:
     ]
     number = sum(len(each.cites) for each in gold)
     texts = {
-        e.file: read_pdf((given.folder / "pdfs" / e.file).read_bytes(), e.file)
+        e.file: read_pdf((given.folder / "pdfs" / e.file).read_bytes(), Path(e.file))
         for e in gold
     }
     page = ABOUT.format(
@@ -189,7 +189,7 @@ def main() -> None:
         all_found=right + len(wrong),
         wrong_share=len(wrong) / (right + len(wrong)),
         contexts=sum(len(papers[each.id].contexts) for each in gold),
-        years=sum(texts[each.file].year == papers[each.id].year for each in gold),
+        years=sum(texts[each.file].entry.year == papers[each.id].year for each in gold),
         timed=rows,
         wrong_rows="\n".join(
             f"| {each.file} | {papers[docid].title} ({papers[docid].year}) "
@@ -211,7 +211,7 @@ def printed(references: Any, paper: Paper) -> int:
     """Return the place of the reference that names a paper, from 1; 0 without one."""
     records = Records([paper])
     named = (
-        n for n, ref in enumerate(references, 1) if records.named_in(ref.text, ref.ids)
+        n for n, ref in enumerate(references, 1) if records.named_in(ref.text, ref.dois)
     )
     return next(named, 0)
 

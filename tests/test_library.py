@@ -10,6 +10,7 @@ import pytest
 from support.documents import pdf, raw_pdf, whole_text
 from support.types import MonkeyPatch
 
+from citerec.bibliography.entry import Entry
 from citerec.build.corpora import open_corpus, summarise
 from citerec.build.index import BuildConfig, build_index, grow_index
 from citerec.corpus.collector import RecordCounter
@@ -21,7 +22,6 @@ from citerec.library import reading
 from citerec.library.attached import names_in
 from citerec.library.lookup import Records
 from citerec.library.printed import printed_sentences
-from citerec.library.texts import Reference
 from citerec.types import Context, Paper
 
 BASIL = "Sacred basil heals the wounds of laboratory mice"
@@ -104,7 +104,7 @@ def test_append_reads_only_new_files(
     read = list[str]()
 
     def counted(job: Callable[[], object], name: str, instead: str) -> object:
-        read.append(name)
+        read.append(Path(name).name)
         return isolated(job, name, instead)
 
     monkeypatch.setattr(reading, "isolated", counted)
@@ -385,7 +385,7 @@ def test_a_text_that_crashes_its_reader_costs_itself(
     def crashing(
         job: Callable[[], Sequence[object]], name: str, instead: str
     ) -> Sequence[object]:
-        names = [file.name for file, _ in job.args[0]]  # type: ignore[attr-defined]
+        names = [file.name for file in job.args[0]]  # type: ignore[attr-defined]
         if "mint.pdf" in names:
             raise BadInputError(name, "takes more than 20 seconds")
         return job()
@@ -425,7 +425,6 @@ def test_a_single_draft_and_a_folder_of_one_are_no_library(tmp_path: Path) -> No
         ("Plants are known to heal wounds (2, 3).", (1, 2)),
         ("Plants are known to heal wounds.1,2 Then more.", (0, 1)),
         ("Plants are known to heal (Roe et al., 2001; Poe and Doe 2003).", (0, 2)),
-        ("Roe and others (2001) say that plants heal.", None),
         ("Roe et al. (2001) say that most plants heal.", (0,)),
         ("In 12 of the mice [95-99] no wound healed.", None),
     ],
@@ -439,7 +438,7 @@ def test_marks_of_every_style_are_resolved(
         "Poe C. Third. 2003.",
         "Noe D. Fourth. 2004.",
     )
-    references = [Reference(name) for name in names]
+    references = [Entry(text=name) for name in names]
 
     found = printed_sentences([text], references)
 
@@ -466,10 +465,6 @@ RECORDS = [
         (f"12. {TO_BASIL}", ["long"]),
         (
             "Lovelace A. Sacred basil heals the wo unds of labora-tory mice. 2020.",
-            ["long"],
-        ),
-        (
-            "Lovelace A. Sacred basil heals the wounds of labratory mice. 2021.",
             ["long"],
         ),
         ("Lovelace A. J. Inv. Plants 2021, 3, 7.", ["long"]),

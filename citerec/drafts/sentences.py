@@ -21,7 +21,7 @@ _CAPTION = re.compile(
     r"(?:fig(?:ure|\.)?|table|tab\.|listing|algorithm)\s*\d+\s*[.:|]", re.I
 )
 _STATED = re.compile(r"[.!。！]\W*$")  # no question, no cell of a table, no label
-_AFTER_STOP = re.compile(
+AFTER_STOP = re.compile(
     r"([.!?。！？])\s?((?:\[[^\[\]]{0,50}(?:[@\d]|CITE)[^\[\]]{0,500}\](?:\s?(?=\[))?)++)"
     r"(?=\s|[^\x00-\x7f]|$)(?!\s+[a-z])"  # a textual citation, of whose sentence it is the subject
 )
@@ -98,7 +98,7 @@ def paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
         if not line or title or part_at(line):
             if kept:
                 paragraph = without_label(one_line(joined(kept)))
-                yield heading, sentences(_AFTER_STOP.sub(r" \2\1 ", paragraph))
+                yield heading, sentences(AFTER_STOP.sub(r" \2\1 ", paragraph))
             text = title["text"] if title else ""
             heading = text or line or heading
             kept = []

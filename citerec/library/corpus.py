@@ -1,20 +1,28 @@
 """Finds the records and the whole texts of a library, and yields its papers; one table tells what was read."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from citerec.corpus.contents import ContentKind
 from citerec.corpus.readers import read_papers, recognise
-from citerec.corpus.readers.files import BytesRead, Located, Source, head_of
+from citerec.corpus.readers.files import (
+    BytesRead,
+    Located,
+    Source,
+    first_record,
+    head_of,
+)
 from citerec.display import plural
-from citerec.library.attached import attachments, resolver
-from citerec.library.graph import LibraryGraph
+from citerec.library.attached import FIELDS, attachments, found_file, is_text
+from citerec.library.graph import Text, add_text, add_works, linked
+from citerec.library.jsonlines import is_full_text, read_lines
+from citerec.library.latex import read_latex
 from citerec.library.lookup import Records
-from citerec.library.reading import TextKind, read_texts, text_kind
+from citerec.library.reading import Reader, read_texts, reader_of
 from citerec.library.zotero import DATABASE, read_zotero
 from citerec.types import Log, Paper
 
-LISTS = frozenset({"bibtex", "ris", "csl"})  # formats whose records name files
 _LEAST_SOURCES = 2  # LaTeX sources that are a library; a single one is a draft
 _SHOWN = 5  # files that the table names
 
@@ -24,67 +32,70 @@ def files_of_library(files: Sequence[Path], formats: Mapping[Path, str]) -> list
 
     `formats` are those of files that are a corpus by themselves.
     """
-    if not LISTS.issuperset(formats.values()):
+    if not FIELDS.keys() >= {*formats.values()}:
         return []
     databases = [file for file in files if file.name == DATABASE]
-    kinds = {file: _kind(file) for file in files if file not in formats}
-    texts = [file for file, kind in kinds.items() if kind]
-    sources = [file for file in texts if kinds[file] is TextKind.LATEX]
-    is_draft = texts == sources and len(sources) < _LEAST_SOURCES
-    if databases:
-        return [*databases, *texts]
-    if any(attachments(file, name) for file, name in formats.items()):
-        return [*formats, *texts]
+    readers = {file: _reader(file) for file in files if file not in formats}
+    texts = [file for file, reader in readers.items() if reader]
+    if databases or any(attachments(file, name) for file, name in formats.items()):
+        return [*databases, *formats, *texts]
+    sources = [file for file in texts if readers[file] is read_latex]
+    if texts == sources and len(sources) < _LEAST_SOURCES:
+        return []
     # a bibliography beside a source is a part of it
     folders = {file.parent for file in sources}
-    lists = [file for file in formats if file.parent not in folders]
-    return [] if is_draft else [*lists, *texts]
+    return [*(file for file in formats if file.parent not in folders), *texts]
 
 
-def _kind(file: Path) -> TextKind | None:
-    return text_kind(head_of(file), file.name)
+def _reader(file: Path) -> Reader | None:
+    return reader_of(head_of(file), file.name)
+
+
+def _listed(file: Path) -> Iterator[tuple[Located | None, list[str]]]:
+    """Yield the records of a list with the files that they name; nothing of another file."""
+    if file.name == DATABASE:
+        yield from read_zotero(file)
+    content = recognise(head_of(file), file.name)
+    if content.kind is ContentKind.RECORDS:
+        names = attachments(file, content.format)
+        for located in read_papers(Source(file, (file,)), content.format):
+            yield located, names.get(located.line, [])
 
 
 class _Library:
-    """The records of a library, and its files: those that records name, and others."""
+    """The records of a library, and its whole texts."""
 
     def __init__(self) -> None:
-        self.records = Records(())
-        self.located: list[Located] = []  # one for each record, and the faults
-        self.rows: dict[Path, int] = {}  # of the records that name a file
-        self.loose: list[Path] = []
-        self.missing: list[Path | str] = []
+        self.records = Records()
+        self.rows: dict[Path, int | None] = {}  # by text; None if no record names it
+        self.dumps: list[Path] = []  # JSON lines of whole texts
+        self.missing: list[str] = []
+        self.faults: list[Located] = []  # and repeated ids: the collector counts them
 
-    def add(self, located: Located, files: Sequence[Path] = ()) -> None:
-        """Add a record with the texts that it names; a fault and a repeated id stay for the collector of records."""
-        paper = located.paper
+    def add(self, file: Path) -> None:
+        """Add a file: a whole text, or the records of a list with the texts that they name."""
+        if is_full_text(first_record(head_of(file))):
+            self.dumps.append(file)
+        elif _reader(file):
+            self.rows.setdefault(file.resolve(), None)
+        else:
+            for located, names in _listed(file):
+                self._add_record(located, names, file.parent)
+
+    def _add_record(
+        self, located: Located | None, names: Sequence[str], folder: Path
+    ) -> None:
+        paper = located.paper if located else None
+        row = None
         if isinstance(paper, Paper) and not self.records.of_ids([paper.id]):
             row = self.records.add(paper)
-            self.rows.update((file, row) for file in files)
-        else:
-            self.located.append(located)
-
-    def read(self, file: Path) -> None:
-        """Read a file of the library: records, a database of Zotero, or a text."""
-        if file.name == DATABASE:
-            items, loose = read_zotero(file)
-            for located, files in items:
-                self.missing += [path for path in files if not path.is_file()]
-                self.add(located, [path for path in files if path.is_file()])
-            self.loose += [path for path in loose if path.is_file()]
-        elif _kind(file):
-            self.loose.append(file)
-        elif (
-            content := recognise(head_of(file), file.name)
-        ).kind is ContentKind.RECORDS:
-            named = attachments(file, content.format)
-            resolve = resolver(file, content.format)
-            records = read_papers(Source(file, (file,)), content.format)
-            for located in records:
-                names = named.get(located.line, [])
-                found = {name: resolve(name) for name in names}
-                self.missing += [name for name in names if not found[name]]
-                self.add(located, [path for path in found.values() if path])
+        elif located:
+            self.faults.append(located)
+        for name in filter(is_text, names):
+            if found := found_file(name, folder):
+                self.rows[found.resolve()] = row
+            else:
+                self.missing.append(name)
 
 
 def library_papers(source: Source, read: BytesRead, log: Log) -> Iterator[Located]:
@@ -98,58 +109,54 @@ def library_papers(source: Source, read: BytesRead, log: Log) -> Iterator[Locate
     # a database knows its texts; others were removed from the library
     databases = [file for file in every_file if file.name == DATABASE]
     for file in databases or every_file:
-        library.read(file)
-    graph = LibraryGraph(library.records)
-    named = {file.resolve() for file in library.rows}
-    loose = [file for file in library.loose if file.resolve() not in named]
-    files = [*library.rows, *loose]
+        library.add(file)
+    records = library.records
+    rows = library.rows
+    stated = len(records.papers)
     total = sum(file.stat().st_size for file in source.files)
-    unread: dict[Path, str] = {}
-    texts = read_texts(
-        files, source.workers, lambda count: read(total * count // max(len(files), 1))
+    read_files = read_texts(
+        [*rows], source.workers, lambda count: read(total * count // len(rows))
     )
-    for file, text in texts:
+    dumped = ((file, text) for file in library.dumps for text in read_lines(file))
+    texts: list[Text] = []
+    unread: list[str] = []
+    for file, text in chain(read_files, dumped):
         if isinstance(text, str):
-            unread[file] = text
+            unread.append(text)
         else:
-            graph.add_text(text, file, library.rows.get(file))
-    graph.link(source.add_cited)
-    for line in _table(graph, len(files), unread, library.missing):
+            row = rows.get(file)
+            row = add_text(records, text, file) if row is None else row
+            texts.append((row, text))
+    became = len(records.papers) - stated
+    if source.add_cited:
+        add_works(records, texts, source.add_cited)
+    papers = linked(records, texts)
+    counts = {
+        "texts that are the paper of a record": len(texts) - became,
+        "texts that became records themselves": became,
+        "references found in them": sum(len(text.references) for _, text in texts),
+        "citations of papers of this library": sum(len(p.citations) for p in papers),
+        "sentences that cite these papers": sum(len(p.contexts) for p in papers),
+        "works added that several papers cite": len(papers) - stated - became,
+    }
+    log(f"{plural(len(texts) + len(unread), 'whole text')}:")
+    for label, count in counts.items():
+        if count:
+            log(f"{count:>9,}  {label}")
+    for line in (
+        *_first("not read", unread),
+        *_first("named in the library, but missing", library.missing),
+    ):
         log(line)
-    yield from library.located
-    for row in range(len(library.records.papers)):
-        yield Located(source.path, row + 1, graph.paper(row))
+    yield from library.faults
+    for row, paper in enumerate(papers, start=1):
+        yield Located(source.path, row, paper)
 
 
-def _table(
-    graph: LibraryGraph,
-    files: int,
-    unread: Mapping[Path, str],
-    missing: Sequence[Path | str],
-) -> Iterator[str]:
-    """Yield the lines of the table of what was read; only the first files that were not are named."""
-    counts = graph.counts
-    yield f"{plural(files, 'whole text')}:"
-    rows = (
-        ("matched to records", "texts that are the paper of a record"),
-        ("records from texts", "texts that became records themselves"),
-        ("references", "references found in them"),
-        ("citations", "citations of papers of this library"),
-        ("contexts", "sentences that cite these papers"),
-        ("works added", "works added that several papers cite"),
-    )
-    for name, label in rows:
-        if counts[name]:
-            yield f"{counts[name]:>9,}  {label}"
-    if unread:
-        yield f"{len(unread):>9,}  not read:"
-        yield from _first([f"{file}: {fault}" for file, fault in unread.items()])
-    if missing:
-        yield f"{len(missing):>9,}  named in the library, but missing:"
-        yield from _first([*map(str, missing)])
-
-
-def _first(lines: Sequence[str]) -> Iterator[str]:
+def _first(label: str, lines: Sequence[str]) -> Iterator[str]:
+    """Yield how many files there are of a kind, and the first of them."""
+    if lines:
+        yield f"{len(lines):>9,}  {label}:"
     yield from (f"           {line}" for line in lines[:_SHOWN])
     if len(lines) > _SHOWN:
         yield f"           … and {len(lines) - _SHOWN:,} more"

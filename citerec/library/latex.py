@@ -2,75 +2,44 @@ r"""Reads the whole text of a paper from its LaTeX sources, with the `.bbl` or `
 
 import re
 from collections import ChainMap
+from dataclasses import replace
 from pathlib import Path
 
 from citerec.bibliography.entry import Entry
-from citerec.bibliography.keys import to_text
-from citerec.display import one_line
 from citerec.drafts import DocumentFormat, latex, pandoc
 from citerec.drafts.cited import entries_by_source
-from citerec.library.texts import FullText, Marks, Reference
+from citerec.library.texts import FullText, citing_sentences, mark
 
 MAIN = re.compile(rb"^[ \t]*\\document(?:class|style)\b", re.MULTILINE)
 _CITE = re.compile(
     r"~?\\[A-Za-z]*cite[A-Za-z]*\*?\s*(?:\[[^\[\]]{0,300}\]\s*){0,2}\{([^{}]{1,9000})\}"
 )
-_BODY = re.compile(
-    r"\\begin\s*\{document\}(.*?)(?:\\begin\s*\{thebibliography\}|\\bibliography\b|\\printbibliography|\\end\s*\{document\}|\Z)",
-    re.DOTALL,
-)
-_LEFT_OUT = re.compile(
-    r"\\begin\s*\{((?:figure|table|tabular|equation|align|eqnarray|gather|multline|lstlisting|verbatim|algorithm|tikzpicture)\w*\*?)\}"
-    r".*?\\end\s*\{\1\}|(?<!\\)\$\$.*?\$\$|\\\[.*?\\\]|(?<!\\)%[^\n]*",
-    re.DOTALL,
-)
-_BREAK = re.compile(
-    r"\n\s*\n|\\(?:part|chapter|(?:sub)*section|paragraph)\*?\s*(?:\[[^\]]*\])?\{[^{}]*\}|\\item\b|\\(?:begin|end)\s*\{[^{}]*\}"
-)
 
 
-def read_latex(data: bytes, name: str, path: Path) -> FullText:
+def read_latex(data: bytes, file: Path) -> FullText:
     """Read the main file of a paper; what it includes is read from its folder alone. BadInputError as of a draft."""
     notices: list[str] = []
-    draft = pandoc.read(data, DocumentFormat.LATEX, name, path).draft
-    source = latex.flatten(data, name, path.parent, notices)
-    files = latex.bibliographies(source, path, notices)
-    by_source = entries_by_source(files, source, path, notices)
+    source = latex.flatten(data, file.name, file.parent, notices)
+    files = latex.bibliographies(source, file, notices)
+    by_source = entries_by_source(files, source, file, notices)
     entries = dict(ChainMap(*(entries for _, entries in by_source)))
-    body = _BODY.search(source)
-    text = _LEFT_OUT.sub(" ", body[1] if body else source)
-    cited = [key for match in _CITE.finditer(text) for key in _keys(match)]
-    keys = [key for key in dict.fromkeys(cited) if key in entries]
-    places = {key: place for place, key in enumerate(keys)}
-    marks = Marks()
+    places: dict[str, int] = {}
 
-    def token(match: re.Match[str]) -> str:
-        return marks.token(places[key] for key in _keys(match) if key in places)
+    def resolve(match: re.Match[str]) -> str:
+        keys = [key for key in map(str.strip, match[1].split(",")) if key in entries]
+        return " " + mark(places.setdefault(key, len(places)) for key in keys)
 
-    paragraphs = map(to_text, _BREAK.split(_CITE.sub(token, text)))
+    marked = _CITE.sub(resolve, source).encode()
+    document = pandoc.read(marked, DocumentFormat.LATEX, file.name, file)
     return FullText(
-        title=one_line(draft.title),
-        abstract=one_line(draft.abstract),
-        year=draft.year,
-        authors=draft.authors,
-        ids=draft.dois,
-        references=tuple(_reference(entries[key]) for key in keys),
-        sentences=tuple(s for text in paragraphs for s in marks.sentences(text)),
+        entry=document.draft,
+        references=tuple(_stated(entries[key]) for key in places),
+        sentences=tuple(citing_sentences(document.lines)),
     )
 
 
-def _keys(match: re.Match[str]) -> list[str]:
-    return [key.strip() for key in match[1].split(",")]
-
-
-def _reference(entry: Entry) -> Reference:
-    stated = (", ".join(entry.authors), f"{entry.year or ''}", entry.title, entry.venue)
-    return Reference(
-        text=entry.text or ". ".join(filter(None, stated)),
-        ids=(*entry.dois, *entry.preprints, *entry.ids)
-        if entry.text
-        else (*entry.dois, *entry.preprints),
-        title=entry.title,
-        year=entry.year,
-        authors=entry.authors,
-    )
+def _stated(entry: Entry) -> Entry:
+    """Return a reference with its text: as it is printed, or its fields."""
+    fields = (*entry.authors, entry.year, entry.title, entry.venue)
+    text = entry.text or " ".join(f"{field or ''}" for field in fields)
+    return replace(entry, text=text, dois=(*entry.dois, *entry.preprints))

@@ -1,14 +1,12 @@
 """Finds the records of a library that a reference or a text names, whatever the style of the reference.
 
-A record is found by a DOI, an id of arXiv or PubMed, by its title, else by its first author with year, volume and page.
-Titles are compared by their letters and digits alone, so that no hyphen at the end of a line and no blank hides one.
+A record is found by its DOI, by its title, else by its first author with year, volume and page. Titles are compared by
+their letters and digits alone, so that no hyphen at the end of a line and no blank hides one.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-
-from rapidfuzz import fuzz
+from collections.abc import Iterable, Iterator, Sequence
 
 from citerec.bibliography.keys import (
     arxiv_dois,
@@ -20,10 +18,8 @@ from citerec.bibliography.keys import (
 )
 from citerec.types import Paper
 
-_ANCHOR = 10  # letters of a title by which it is looked up; a shorter title is not
+_START = 10  # letters of a title by which it is looked up; a shorter title is not
 _SURE = 34  # letters of a title that needs no more than a year that does not contradict
-
-_SIMILAR = 92.0  # percent of letters that a title shares with a text, if it has errors
 _DOI = re.compile(r"10\.\d{4,9}/")
 _YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
 _FIRST_WORDS = 12  # of a reference, among which is its first author
@@ -38,13 +34,11 @@ def letters_of(text: str) -> str:
 class Records:
     """The papers of a library, by what a reference may state of them; a row is the place of a paper in their list."""
 
-    def __init__(self, papers: Iterable[Paper]) -> None:
+    def __init__(self, papers: Iterable[Paper] = ()) -> None:
         self.papers: list[Paper] = []
         self._by_id: dict[str, int] = {}
-        self._by_anchor: defaultdict[str, list[int]] = defaultdict(list)
+        self._by_start: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
         self._by_author: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-        self._titles: list[str] = []
-        self._families: list[str] = []
         for paper in papers:
             self.add(paper)
 
@@ -56,30 +50,16 @@ class Records:
         for name in (paper.id, *map(id_key, filter(None, dois))):
             self._by_id.setdefault(name, row)
         title = letters_of(paper.title)
-        self._titles.append(title)
-        if len(title) >= _ANCHOR:
-            middle = len(title) // 2
-            starts = {0, middle, max(len(title) - _ANCHOR, 0)}
-            for start in starts if len(title) >= _SURE else (0,):
-                self._by_anchor[title[start : start + _ANCHOR]].append(row)
-        authors = paper.authors[:1]
-        family = "".join(name_key(name).rpartition(" ")[2] for name in authors)
-        self._families.append(letters_of(family))
-        if family and paper.year:
-            self._by_author[family, paper.year].append(row)
+        if len(title) >= _START:
+            self._by_start[title[:_START]].append((title, row))
+        if paper.year and paper.volume and paper.pages:
+            self._by_author[_family(paper), paper.year].append(row)
         return row
 
     def of_ids(self, ids: Iterable[str]) -> list[int]:
         """Return the rows of the papers with one of some ids or DOIs."""
         rows = (self._by_id.get(id_key(name)) for name in ids)
         return [row for row in dict.fromkeys(rows) if row is not None]
-
-    def titled(self, title: str) -> list[int]:
-        """Return the rows of the papers with a title, up to case, accents and punctuation; none for a short one."""
-        letters = letters_of(title)
-        rows = self._by_anchor.get(letters[:_ANCHOR], ())
-        is_sure = len(letters) >= _SURE
-        return [row for row in rows if is_sure and self._titles[row] == letters]
 
     def new_id(self, wanted: str) -> str:
         """Return an id that no paper has: the wanted one, or with a number."""
@@ -96,81 +76,69 @@ class Records:
         A text in which several references were not told apart names several.
         """
         rows = self.of_ids([*ids, *arxiv_dois(text), *_dois_in(text)])
-        return rows or self._named_by_title(text) or self._named_by_pages(text)
+        return rows or self._named_by_title(text) or self._named_by_page(text)
 
     def _named_by_title(self, text: str) -> list[int]:
         """Return the rows of the papers whose titles a text has; of titles within each other the longest."""
         letters = letters_of(text)
-        years = {int(year) for year in _YEAR.findall(text)}
-        spans: dict[tuple[int, int], int] = {}
-        similar = set[int]()
-        for place in range(len(letters) - _ANCHOR + 1):
-            for row in self._by_anchor.get(letters[place : place + _ANCHOR], ()):
-                title = self._titles[row]
-                if not letters.startswith(title, place):
-                    similar.add(row)
-                elif self._agrees(row, letters, years, is_sure=len(title) >= _SURE):
-                    spans.setdefault((place, place + len(title)), row)
-        # an error of spelling is less likely than another record
-        for row in () if spans else sorted(similar):
-            title = self._titles[row]
-            alike = fuzz.partial_ratio_alignment(title, letters, score_cutoff=_SIMILAR)
-            if (
-                alike
-                and len(title) >= _SURE
-                and alike.dest_end - alike.dest_start > len(title) - 5
-                and self._agrees(row, letters, years, is_sure=False)
-            ):
-                spans.setdefault((alike.dest_start, alike.dest_end), row)
-        longest = (
-            row
-            for (start, end), row in sorted(spans.items())
-            if not any(
-                first <= start and end <= last and (first, last) != (start, end)
-                for first, last in spans
-            )
-        )
-        return list(dict.fromkeys(longest))
+        years = _years_in(text)
+        rows = dict[int, None]()
+        last = 0
+        for place in range(len(letters)):
+            begun = self._by_start.get(letters[place : place + _START], ())
+            titles = [
+                (title, row)
+                for title, row in begun
+                if letters.startswith(title, place)
+                and self._agrees(self.papers[row], title, letters, years)
+            ]
+            title, row = max(titles, key=lambda item: len(item[0]), default=("", 0))
+            if place + len(title) > last and title:
+                rows[row] = None
+                last = place + len(title)
+        return list(rows)
 
     def _agrees(
-        self, row: int, letters: str, years: set[int], *, is_sure: bool
+        self, paper: Paper, title: str, letters: str, years: Sequence[int]
     ) -> bool:
         """Whether a text that has the title of a record may mean it: by a year and the first author, if both are known.
 
         A title that is sure needs one of them, others need both.
         """
-        year = self.papers[row].year
-        family = self._families[row]
-        is_near = year is None or any(abs(year - other) <= 1 for other in years)
+        family = _family(paper)
         has_author = bool(family) and family in letters
-        if is_sure:
+        is_near = paper.year is None or any(abs(paper.year - y) <= 1 for y in years)
+        if len(title) >= _SURE:
             return is_near or has_author or not years
         return is_near and has_author and bool(years)
 
-    def _named_by_pages(self, text: str) -> list[int]:
+    def _named_by_page(self, text: str) -> list[int]:
         """Return the row of the paper whose first author, year, volume and first page a text has; none if several."""
-        numbers = {*_NUMBER.findall(text)}
+        numbers = _NUMBER.findall(text)
         rows = {
             row
-            for year in map(int, _YEAR.findall(text))
+            for year in _years_in(text)
             for word in title_key(text).split()[:_FIRST_WORDS]
             for row in self._by_author.get((word, year), ())
-            if _first_page(self.papers[row]) <= numbers
+            if self.papers[row].volume in numbers
+            and self.papers[row].pages.partition("-")[0].strip() in numbers
         }
         return [*rows] if len(rows) == 1 else []
 
 
-def _first_page(paper: Paper) -> set[str]:
-    """Return volume and first page of a paper; what no text has if one is unknown."""
-    page = paper.pages.partition("-")[0].strip()
-    return {page, paper.volume} if page and paper.volume else {""}
+def _family(paper: Paper) -> str:
+    """Return the letters of the family name of the first author; empty if it is unknown."""
+    first = next(iter(paper.authors), "")
+    return letters_of(name_key(first).rpartition(" ")[2])
 
 
-def _dois_in(text: str) -> list[str]:
-    """Return the DOIs of a text, also with up to two blanks in each, the longest first."""
-    dois = set[str]()
+def _years_in(text: str) -> list[int]:
+    return [int(year) for year in _YEAR.findall(text)]
+
+
+def _dois_in(text: str) -> Iterator[str]:
+    """Yield the DOIs of a text, also with up to two blanks in each."""
     for start in _DOI.finditer(text):
         pieces = text[start.start() :].split(maxsplit=3)[:3]
-        for count in range(1, len(pieces) + 1):
-            dois.update(dois_of("".join(pieces[:count]))[:1])
-    return sorted(dois, key=len, reverse=True)
+        for count in range(len(pieces), 0, -1):
+            yield from dois_of("".join(pieces[:count]))[:1]

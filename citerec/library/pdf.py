@@ -2,8 +2,10 @@
 
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 from statistics import mode
 
+from citerec.bibliography.entry import Entry
 from citerec.drafts.headings import part_at
 from citerec.drafts.pdf import (
     PAGES,
@@ -16,27 +18,26 @@ from citerec.drafts.pdf import (
 )
 from citerec.drafts.sentences import paragraphs
 from citerec.library.printed import printed_sentences
-from citerec.library.texts import FullText, Reference
+from citerec.library.texts import FullText
 
 _YEAR = re.compile(r"(?<![\d./-])(?:19|20)\d\d(?![\d/-])")
 _START = 20_000  # characters of the first page
 
 
-def read_pdf(data: bytes, name: str) -> FullText:
+def read_pdf(data: bytes, file: Path) -> FullText:
     """Read a PDF; BadInputError if it is encrypted, damaged or has no text."""
-    every_line = read_lines(data, name)
+    every_line = read_lines(data, f"{file}")
     lines = without_heads(every_line)
     first = [line for line in lines if line.page < PAGES]
-    entries = references_of(lines).entries
-    references = [Reference(entry.text, entry.ids) for entry in entries]
+    references = references_of(lines).entries
     start = " ".join(line.text for line in every_line if not line.page)[:_START]
     text = [" ".join(part) for _, part in paragraphs(_body(lines))]
     return FullText(
-        title=title_of(first),
-        abstract=abstract_of(first),
-        year=_year(start),
+        entry=Entry(
+            title=title_of(first), abstract=abstract_of(first), year=_year(start)
+        ),
         start=start,
-        references=tuple(references),
+        references=references,
         sentences=tuple(printed_sentences(text, references)),
     )
 

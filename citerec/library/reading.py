@@ -4,172 +4,110 @@ An interrupted run therefore goes on where it stopped, and another run reads onl
 reader, or takes too long, costs itself.
 """
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
 import orjson
 from pydantic import TypeAdapter
 
-from citerec.bibliography.fields import Fields
-from citerec.corpus.readers.files import first_record, head_of, json_records, read_file
-from citerec.errors import BadInputError, BadRecordError, CiterecError, OutputError
-from citerec.files.atomic import replacing
-from citerec.files.cache import (
-    cache_folder,
-    is_private,
-    private_folder,
-    sha256_of_files,
-)
+from citerec.corpus.readers.files import HEAD
+from citerec.errors import BadInputError, CiterecError
+from citerec.files.cache import cache_folder, keep, kept, sha256_of_files
 from citerec.files.isolated import isolated
-from citerec.files.reading import BOM, open_unpacked, read_stream
-from citerec.library.jsonlines import full_text, is_full_text
+from citerec.files.reading import BOM, open_unpacked, read_stream, reading
 from citerec.library.latex import MAIN, read_latex
 from citerec.library.pdf import read_pdf
 from citerec.library.texts import FullText
-from citerec.library.xml import read_xml, xml_kind
+from citerec.library.xml import is_xml_text, read_xml
 
-VERSION = 1  # of what the readers find: another one reads all files again
+VERSION = 2  # of what the readers find: another one reads all files again
 _BATCH = 8  # files for one process, which takes half a second to start
 _TEXT = TypeAdapter(FullText)
-_NO_TEXT = "is no PDF, JATS, TEI or LaTeX source, or is damaged"
 _BESIDE = ("*.tex", "*.bbl", "*.bib")  # what belongs to a LaTeX source
 
-
-class TextKind(StrEnum):
-    """The formats of whole texts."""
-
-    PDF = "PDF"
-    XML = "JATS or TEI"
-    LATEX = "LaTeX"
-    JSON = "JSON lines of whole texts"
+Reader = Callable[[bytes, Path], FullText]
 
 
-def text_kind(head: bytes, name: str) -> TextKind | None:
-    """Return the format of a whole text by its first bytes; None for anything else."""
+def reader_of(head: bytes, name: str) -> Reader | None:
+    """Return what reads a whole text, by its first bytes and the name of a LaTeX source; None for anything else."""
     start = head.removeprefix(BOM).lstrip()
     if b"%PDF-" in start[:1024] and not start.startswith((b"{", b"[")):
-        return TextKind.PDF
-    if xml_kind(start):
-        return TextKind.XML
-    if name.lower().endswith((".tex", ".ltx")):
-        return TextKind.LATEX if MAIN.search(start) else None
-    return TextKind.JSON if is_full_text(first_record(head)) else None
+        return read_pdf
+    if is_xml_text(start):
+        return read_xml
+    is_latex = name.lower().endswith((".tex", ".ltx")) and MAIN.search(start)
+    return read_latex if is_latex else None
 
 
 def read_texts(
     files: Sequence[Path], workers: int, done: Callable[[int], None]
 ) -> Iterator[tuple[Path, FullText | str]]:
-    """Yield each file with its text, or why it cannot be read, in their order; of JSON lines each text.
+    """Yield each file with its text, or why it cannot be read, in their order.
 
     `workers` processes read at once; `done` receives how many files more were read.
     """
-    kinds = {file: text_kind(head_of(file), file.name) for file in files}
-    lines = {file for file in files if kinds[file] is TextKind.JSON}
-    known: dict[Path, FullText | str] = {}
-    for file in files:
-        if file not in lines and (text := _cached(file, kinds[file])):
-            known[file] = text
-    done(len(known))
-    unread = [file for file in files if file not in known and file not in lines]
-    batches = [unread[n : n + _BATCH] for n in range(0, len(unread), _BATCH)]
+    batches = [files[n : n + _BATCH] for n in range(0, len(files), _BATCH)]
     with ThreadPoolExecutor(max_workers=workers) as pool:
-        reading = pool.map(partial(_read_and_keep, kinds=kinds), batches)
-        for batch, texts in zip(batches, reading, strict=True):
-            known |= dict(zip(batch, texts, strict=True))
+        for batch, texts in zip(
+            batches, pool.map(_known_or_read, batches), strict=True
+        ):
+            yield from zip(batch, texts, strict=True)
             done(len(batch))
-    for file in files:
-        if file in lines:
-            yield from ((file, text) for text in _of_lines(file))
-            done(1)
-        else:
-            yield file, known[file]
 
 
-def _of_lines(file: Path) -> Iterator[FullText | str]:
-    for line, row in read_file(file, json_records):
-        try:
-            yield row if isinstance(row, str) else full_text(Fields(row, file, line))
-        except (BadRecordError, ValueError) as error:
-            yield str(error)
+def _known_or_read(files: Sequence[Path]) -> list[FullText | str]:
+    """Return texts that the cache has; the others are read in another process, and kept."""
+    entries = {file: _entry(file) for file in files}
+    texts: dict[Path, FullText | str] = {}
+    for file, entry in entries.items():
+        with suppress(ValueError):  # there is none, or it is damaged
+            texts[file] = _TEXT.validate_json(kept(entry) if entry else b"")
+    unread = [file for file in files if file not in texts]
+    for file, text in zip(unread, _read_apart(unread), strict=True):
+        texts[file] = text
+        entry = entries[file]
+        if entry and isinstance(text, FullText):
+            keep(entry, orjson.dumps(text))
+    return [texts[file] for file in files]
 
 
-def _read_and_keep(
-    files: list[Path], kinds: dict[Path, TextKind | None]
-) -> list[FullText | str]:
-    """Read files in another process, and keep what they hold in the cache; a batch that fails is read one by one."""
-    jobs = [(file, kinds[file]) for file in files]
-    try:
-        texts = isolated(partial(_read_files, jobs), files[0].name, "it is left out")
-    except BadInputError as error:
-        if len(files) == 1:
-            return [error.message]
-        return [text for file in files for text in _read_and_keep([file], kinds)]
-    for file, text in zip(files, texts, strict=True):
-        if isinstance(text, FullText):
-            _keep(file, kinds[file], text)
-    return texts
-
-
-def _read_files(
-    jobs: Iterable[tuple[Path, TextKind | None]],
-) -> list[FullText | str]:
-    return [_read(file, kind) for file, kind in jobs]
-
-
-def _read(file: Path, kind: TextKind | None) -> FullText | str:
-    try:
-        with open_unpacked(file) as (stream, _):
-            data = read_stream(stream, file)
-        if data.strip():
-            readers = {
-                TextKind.PDF: read_pdf,
-                TextKind.LATEX: partial(read_latex, path=file),
-                TextKind.XML: read_xml,
-            }
-            return readers[kind](data, file.name) if kind else _NO_TEXT
-    except CiterecError as error:
-        return error.message if isinstance(error, BadInputError) else str(error)
-    except (OSError, EOFError) as error:
-        return f"cannot be read: {error}"
-    return "is empty"
-
-
-# --- the cache
-
-
-def _entry(file: Path, kind: TextKind | None) -> Path | None:
+def _entry(file: Path) -> Path | None:
     """Return the file of the cache for a text; None without a cache."""
     cache = cache_folder()
-    if not cache:
+    if cache is None:
         return None
     files = [file]
-    if kind is TextKind.LATEX:
+    if file.suffix.lower() in {".tex", ".ltx"}:
         files += sorted(part for end in _BESIDE for part in file.parent.rglob(end))
+    with reading(file):
+        return cache / "texts" / f"{sha256_of_files(files)}.{VERSION}.json"
+
+
+def _read_apart(files: Sequence[Path]) -> list[FullText | str]:
+    """Read files in another process; if that fails, each in one of its own."""
+    if not files:
+        return []
     try:
-        digest = sha256_of_files(files)
-    except OSError:
-        return None
-    name = hashlib.sha256(f"{VERSION} {kind} {digest}".encode()).hexdigest()
-    return cache / "texts" / name[:2] / f"{name}.json"
+        return isolated(partial(_read_files, files), f"{files[0]}", "it is left out")
+    except BadInputError as error:
+        if len(files) == 1:
+            return [f"{error}"]
+        return [text for file in files for text in _read_apart([file])]
 
 
-def _cached(file: Path, kind: TextKind | None) -> FullText | None:
-    entry = _entry(file, kind)
-    if entry is None or not is_private(entry):
-        return None
-    with suppress(OSError, ValueError):
-        return _TEXT.validate_json(entry.read_bytes())
-    return None
+def _read_files(files: Sequence[Path]) -> list[FullText | str]:
+    return [_read(file) for file in files]
 
 
-def _keep(file: Path, kind: TextKind | None, text: FullText) -> None:
-    entry = _entry(file, kind)
-    if entry and private_folder(entry.parent):
-        with suppress(OSError, OutputError), replacing(entry) as temporary:
-            temporary.touch(mode=0o600)
-            temporary.write_bytes(orjson.dumps(text))
+def _read(file: Path) -> FullText | str:
+    try:
+        with reading(file), open_unpacked(file) as (stream, _):
+            data = read_stream(stream, file)
+        if reader := reader_of(data[:HEAD], file.name):
+            return reader(data, file)
+        return f"{file}: is no PDF, JATS, TEI or LaTeX source, or is damaged"
+    except CiterecError as error:
+        return f"{error}"
