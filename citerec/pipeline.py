@@ -24,10 +24,17 @@ from pathlib import Path
 from citerec.config import RANKING_DEPTH, RecommendConfig, RerankConfig
 from citerec.graph.temporal import TemporalGraph
 from citerec.index.folder import IndexFolder
+from citerec.rank.contexts import ContextRetriever, ContextStage
 from citerec.rank.expand import CandidateExpander
-from citerec.rank.ltr import LtrModel, LtrStage, reads_probability, reranker_notice
+from citerec.rank.ltr import (
+    LtrModel,
+    LtrStage,
+    reads_probability,
+    reranker_notice,
+)
 from citerec.rerank.pair import read_reranker_spec
 from citerec.rerank.reranker import NAME, OpenReranker, choose_reranker, open_reranker
+from citerec.retrieve.hybrid import HybridRetriever
 from citerec.stages import FirstStage, Reranker, Stage
 from citerec.types import (
     CandidateSet,
@@ -116,18 +123,40 @@ def rank_stages(
     graph: TemporalGraph,
     ranker: LtrModel,
     reranker: OpenReranker | None,
+    contexts: ContextRetriever | None = None,
 ) -> tuple[Stage, ...]:
-    """Return the stages of a learning-to-rank model: expansion, the model, the reranker in it or after it.
+    """Return the stages of a learning-to-rank model: contexts, expansion, the model, the reranker in it or after it.
+
+    `contexts` searches those of the index, see `contexts_of`.
 
     The expansion is that of the model's training. The reranker, as `configure_for_ranker`
     returns it, follows a model that does not read its probabilities.
     """
+    before = context_stages(contexts)
     expander = CandidateExpander(graph, ranker.neighbours)
     if reranker and reads_probability(ranker, reranker):
-        return expander, LtrStage(graph, ranker, reranker)
+        return *before, expander, LtrStage(graph, ranker, reranker)
+    ranked = (*before, expander, LtrStage(graph, ranker))
     if reranker and reranker.weight:
-        return expander, LtrStage(graph, ranker), RerankingStage(reranker)
-    return expander, LtrStage(graph, ranker)
+        return *ranked, RerankingStage(reranker)
+    return ranked
+
+
+def contexts_of(
+    graph: TemporalGraph, first_stage: FirstStage
+) -> ContextRetriever | None:
+    """Return what searches the contexts of an index as `first_stage` searches its papers; None without contexts."""
+    contexts = graph.index.contexts
+    if contexts is None or not isinstance(first_stage, HybridRetriever):
+        return None
+    if not (first_stage.bm25 or first_stage.dense):
+        return None
+    return ContextRetriever(graph, contexts, first_stage)
+
+
+def context_stages(contexts: ContextRetriever | None) -> tuple[Stage, ...]:
+    """Return the stage that searches contexts; none without them."""
+    return (ContextStage(contexts),) if contexts else ()
 
 
 def reranker_of(

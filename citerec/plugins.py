@@ -58,9 +58,17 @@ class Plugins(StrEnum):
             ) from error
 
 
+# parts of citerec that its lower layers reach by name alone
+_OWN = {Plugins.READERS: {"library": "citerec.library:LIBRARY"}}
+
+
 @cache
 def _registered(group: str) -> "dict[str, EntryPoint]":
     # imported here, as few commands need it
-    from importlib.metadata import entry_points
+    from importlib.metadata import EntryPoint, entry_points
 
-    return {point.name: point for point in entry_points(group=group)}
+    own = _OWN.get(Plugins(group), {})
+    return {
+        **{point.name: point for point in entry_points(group=group)},
+        **{name: EntryPoint(name, value, group) for name, value in own.items()},
+    }

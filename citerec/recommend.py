@@ -24,10 +24,24 @@ from citerec.index.folder import (
     read_manifest,
 )
 from citerec.match.papers import recognise
-from citerec.pipeline import Pipeline, RerankingStage, rank_stages, reranker_of
+from citerec.pipeline import (
+    Pipeline,
+    RerankingStage,
+    context_stages,
+    contexts_of,
+    rank_stages,
+    reranker_of,
+)
+from citerec.rank.contexts import ContextRetriever
 from citerec.rank.diversify import DIVERSE, DiversityStage
 from citerec.rank.features import Feature, declared_features
-from citerec.rank.ltr import LtrModel, ranker_of, retriever_notice
+from citerec.rank.ltr import (
+    LtrModel,
+    RankedCandidates,
+    ranker_of,
+    retriever_notice,
+)
+from citerec.rank.passages import passages
 from citerec.rank.reasons import MOST_WORDS, with_reasons
 from citerec.rank.seeds import SeedCandidates, SeedRetriever, seed_reasons
 from citerec.recommendations import (
@@ -39,7 +53,7 @@ from citerec.recommendations import (
 )
 from citerec.request import ListedPapers, PaperListLike, Request, check_queries
 from citerec.rerank.reranker import OpenReranker
-from citerec.retrieve.hybrid import open_hybrid
+from citerec.retrieve.hybrid import open_hybrid, sentence_alone
 from citerec.rules.eligible import eligible, within
 from citerec.stages import RankModel, Reranker, Retriever, Stage
 from citerec.types import (
@@ -150,6 +164,7 @@ class Recommender:
         *,
         title: str | None = None,
         abstract: str = "",
+        body: str | Iterable[str] = "",
         year: int | None = None,
         context: str | None = None,
         k: int | None = None,
@@ -166,6 +181,7 @@ class Recommender:
             query: A query.
             title: The title of a draft, in place of `query`.
             abstract: The abstract that goes with `title`.
+            body: The text that goes with `title`, or its paragraphs: each of its sentences is searched, too.
             year: The year of the draft: papers of a later year are left out.
             context: The sentence that needs references, `[CITE]` at the place: with its draft, or alone.
             k: The number of papers; by default `config.k`, which is 20.
@@ -194,6 +210,7 @@ class Recommender:
             query,
             title=title,
             abstract=abstract,
+            body=body,
             year=year,
             context=context,
             k=k,
@@ -402,6 +419,7 @@ class Recommender:
             self._is_open = False
             self.__dict__.pop("corpus", None)
             self.__dict__.pop("_ranking", None)
+            self.__dict__.pop("_contexts", None)
             del self._ranker, self._graph, self.retriever, self.open_reranker
         if self._removal:
             self._removal()
@@ -439,8 +457,17 @@ class Recommender:
                 if known is self._graph.scope
                 else TemporalGraph(self.index, known)
             )
-            return rank_stages(graph, self._ranker, reranker)
-        return (RerankingStage(reranker),) if reranker else ()
+            contexts = self._contexts
+            if known is not self._graph.scope:
+                contexts = contexts_of(graph, self.retriever)
+            return rank_stages(graph, self._ranker, reranker, contexts)
+        before = context_stages(self._contexts)
+        return (*before, RerankingStage(reranker)) if reranker else before
+
+    @cached_property
+    def _contexts(self) -> ContextRetriever | None:
+        """What searches the sentences that cite papers of the index; None without any."""
+        return contexts_of(self._graph, self.retriever)
 
     def _pipeline(
         self,
@@ -501,8 +528,23 @@ class Recommender:
                 bm25=self.retriever.bm25,
                 ranker=self._ranker,
                 reranker=self.open_reranker,
+                contexts=self._contexts,
             )
-        return tuple(explained)
+        if query.kind is QueryKind.REFERENCES:  # has no text
+            return tuple(explained)
+        if isinstance(candidates, RankedCandidates):
+            vector = candidates.expanded.query_vector
+        else:
+            vector = candidates.query_vector
+        found = passages(
+            sentence_alone(query),
+            vector.values if vector else None,
+            [item.paper for item in explained],
+            self.retriever.bm25,
+            self.retriever.dense,
+        )
+        pairs = zip(explained, found, strict=True)
+        return tuple(replace(item, passage=passage) for item, passage in pairs)
 
 
 def open(  # noqa: A001  (as `gzip.open`: always `citerec.open`)

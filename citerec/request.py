@@ -75,6 +75,7 @@ class Request:
         *,
         title: str | None = None,
         abstract: str = "",
+        body: str | Iterable[str] = "",
         year: int | None = None,
         context: str | None = None,
         k: int | None = None,
@@ -92,6 +93,7 @@ class Request:
             draft: One query or several, or those of a file; its references are cited, too, unless `cited` is "none".
             title: The title of a draft, in place of `draft`.
             abstract: The abstract that goes with `title`.
+            body: The text that goes with `title`, or its paragraphs: each sentence is searched, too.
             year: The year of the only draft, in place of its own.
             context: A sentence of the only draft, or one alone; `all` for each sentence without a reference.
             k: The number of papers; by default 20, or 3 for each sentence of a draft.
@@ -114,10 +116,14 @@ class Request:
             if isinstance(draft, QueryFile):
                 draft = replace(draft, cited=None)
         if draft is None:
-            drafts = QueryFile((_typed(title, abstract, context, cited),))
+            lines = tuple(body.splitlines() if isinstance(body, str) else body)
+            typed = _typed(title, abstract, lines, context, cited)
+            drafts = QueryFile((typed,), lines=lines)
             context = None if title is None else context
-        elif title is not None or abstract:
-            raise ConfigError("title and abstract are of a draft; a query has its own")
+        elif title is not None or abstract or body:
+            raise ConfigError(
+                "title, abstract and body are of a draft; a query has its own"
+            )
         elif isinstance(draft, QueryFile):
             drafts = draft
         else:
@@ -233,14 +239,30 @@ def list_query(name: str = "") -> Query:
 
 
 def _typed(
-    title: str | None, abstract: str, context: str | None, cited: PaperListLike | None
+    title: str | None,
+    abstract: str,
+    lines: Sequence[str],
+    context: str | None,
+    cited: PaperListLike | None,
 ) -> Query:
     """Return the query of what is given without a file: a draft, else a sentence, else a list of references."""
     if title is not None:
         title = " ".join(title.split())
-        return Query(id="query", title=title, abstract=abstract.strip(), named=False)
-    if abstract:
-        raise ConfigError("--abstract needs --title, the title of the draft")
+        body = ()
+        if lines:
+            from citerec.drafts.sentences import body_of  # which reads documents, too
+
+            body = body_of(lines)
+        return Query(
+            id="query",
+            title=title,
+            abstract=abstract.strip(),
+            body=body,
+            named=False,
+        )
+    if abstract or lines:
+        name = "--abstract" if abstract else "body"
+        raise ConfigError(f"{name} needs --title, the title of the draft")
     if context is not None:
         return sentence_query(context)
     if cited is not None:

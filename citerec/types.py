@@ -96,6 +96,14 @@ def _check(
         object.__setattr__(item, name, strings)
 
 
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A sentence of a paper that cites."""
+
+    text: str  # with `[CITE]` at each group of citations
+    cites: tuple[str, ...]  # ids of the papers that it cites, at least one
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paper:
     """A paper of a corpus."""
@@ -118,6 +126,7 @@ class Paper:
         ""  # a number of all papers of the world, where the corpus states it
     )
     retracted: bool = False  # such a paper is never recommended
+    contexts: tuple[Context, ...] = ()  # its sentences that cite, in their order
 
     def __post_init__(self) -> None:
         _check(
@@ -126,6 +135,11 @@ class Paper:
             ("abstract", "venue", *BIBLIOGRAPHIC),
             ("authors", "citations"),
         )
+        if self.contexts:  # what a sentence cites is a reference, stated or not
+            stated = {*self.citations}
+            cited = dict.fromkeys(i for found in self.contexts for i in found.cites)
+            more = [docid for docid in cited if docid not in stated]
+            object.__setattr__(self, "citations", (*self.citations, *more))
 
 
 class QueryKind(StrEnum):
@@ -134,6 +148,15 @@ class QueryKind(StrEnum):
     DRAFT = "draft"  # the title of a paper
     SENTENCE = "sentence"  # a sentence without its draft; no paper has it as its title
     REFERENCES = "references"  # the name of a list of references, which is not searched
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of the body of a draft."""
+
+    text: str  # without citation markers
+    section: str = ""  # the heading before it
+    cites: bool = False  # whether it has a citation marker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +182,7 @@ class Query:
     # the sentence of the draft that needs references; empty for the draft as a whole
     context: str = ""
     section: str = ""  # the heading of the draft before that sentence
+    body: tuple[Sentence, ...] = ()  # the text besides the abstract, in its order
     kind: QueryKind = QueryKind.DRAFT
 
     def __post_init__(self) -> None:
@@ -274,7 +298,7 @@ class QueryVector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentenceScores:
-    """What compares papers with the title and each sentence of a query."""
+    """What compares papers with each sentence of a query: with title and abstract, or with the body."""
 
     vectors: Callable[[], "Vectors"] | None = (
         None  # shape (sentences, dim); None without vectors
@@ -296,8 +320,11 @@ class CandidateSet:
     # None without vectors
     query_vector: QueryVector | None = field(default=None, kw_only=True)
     sentences: SentenceScores = field(default=SentenceScores(), kw_only=True)
+    body: SentenceScores = field(default=SentenceScores(), kw_only=True)
     # of the searches for a sentence and for its draft, in [0, 1]: 1 if both find the same paper first
     agreement: float = field(default=1.0, kw_only=True)
+    # by "bm25" and "dense": the papers that known sentences cite, see `rank.contexts`; empty if none were searched
+    contexts: Mapping[str, Hits] = field(default_factory=dict[str, Hits], kw_only=True)
 
     @property
     def rows(self) -> "Rows":
@@ -325,6 +352,7 @@ class Recommendation:
     )
     stages: Mapping[str, StageHit] = field(default_factory=dict[str, StageHit])
     reasons: tuple[str, ...] = ()
+    passage: str = ""  # the sentence of its abstract that is nearest to the draft
 
 
 @dataclass(frozen=True, slots=True)

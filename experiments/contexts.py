@@ -1,331 +1,323 @@
-"""Measure `recommend --context`: candidates of sentences, and how sure they are; write JSON files, and a page.
+"""Measure `recommend --context`, and train the model that ranks for sentences.
 
-python experiments/contexts.py indexes/labour indexes/climate
+    python experiments/contexts.py build                # indexes/biomed.contexts and indexes/biomed.plain
+    python experiments/contexts.py train indexes/biomed.contexts indexes/mapping
+    python experiments/contexts.py measure indexes/biomed.contexts indexes/biomed.plain indexes/labour
+
+`build` joins the sentences of ../shared/data/biomed/fulltext.jsonl.gz to its corpus. Sentences of these two indexes are
+those; of another one, they are those of abstracts, and gold are the references whose titles share at least two words
+with the sentence.
 """
 
 import argparse
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+import gzip
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
-from sklearn.metrics import roc_auc_score
 
-from citerec.bibliography.keys import split_name
+from citerec.build.corpora import write_lines
+from citerec.build.index import BuildConfig, build_index
 from citerec.config import RANKING_DEPTH, RecommendConfig
-from citerec.drafts.context import has_marker, without_markers, without_query_markers
+from citerec.drafts.context import without_markers
 from citerec.encode.machine import provenance
-from citerec.evaluation.protocol import load_eval_set
+from citerec.files.arrays import Rows
 from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import IndexFolder, open_index
-from citerec.pipeline import Pipeline, rank_stages
-from citerec.rank.ltr import DEFAULT, open_ranker
+from citerec.index.splits import read_ids
+from citerec.pipeline import Pipeline, contexts_of, rank_stages
+from citerec.rank.ltr import (
+    DEFAULT,
+    SENTENCES,
+    RankedCandidates,
+    Variant,
+    open_ranker,
+)
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.eligible import eligible
 from citerec.text import STOP_WORDS, WORD, sentences
-from citerec.types import CandidateSet, Query, QueryBatch, QueryKind
+from citerec.train.boost import IndexExamples, RankerExamples, Trees
+from citerec.train.data import LabelledQueries
+from citerec.train.ranker import NEGATIVES, Gatherer, sampled, train_on
+from citerec.train.settings import RankerTraining
+from citerec.types import Hits, Query, QueryBatch, QueryKind
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "contexts"
-PAPERS = 12  # of the test split, and of those whose abstracts have markers
-YEAR = r"((?:19|20)\d\d)"
-NAMED = re.compile(
-    rf"([A-Z][\w'’-]+)(?:\s+(?:et al\.?|and|&|,)[^()]{{0,40}}?)?[\s,(\[]+{YEAR}"
+DATA = HERE.parent.parent / "shared" / "data" / "biomed"
+INDEXES = HERE.parent / "indexes"
+OF_FULLTEXT = ("biomed.contexts", "biomed.plain")
+MOST_MARKS = 3  # of a measured sentence
+PER_ABSTRACT = 4  # sentences
+OF_ABSTRACTS = (
+    500  # train sentences of an index without full texts, whose gold is a guess
 )
-ABOUT = """# Sentences of a draft without a reference
+SAME_YEAR = -1  # a lag: citations of the year of a query are known, as for a draft
+ABOUT = f"""# Sentences of a draft
 
-`recommend --context` by the default ranker (`python experiments/contexts.py INDEX...`). No corpus has full
-texts. The queries "marked" are the sentences of abstracts that name authors and years of references; gold are
-these. The queries "words" are sentences of test papers' abstracts; gold are the references whose titles share at
-least two words with the sentence, which favours signals of titles. The draft is the abstract without the sentence.
-
-A sentence is searched alone, its draft alone, or both. "No weights" leaves out what the ranker adds to the scores of a
-sentence (`SENTENCE_WEIGHTS`). The weights were chosen on sentences of labour, biomed, electrical, veterinary, mapping
-and buildings; the other corpora had no part in it.
+`recommend --context` by the default ranker, made by `python experiments/contexts.py measure INDEX...`. Known are the
+citations and sentences of train papers of an earlier year. `biomed` has real sentences of test articles with at most
+{MOST_MARKS} references, and these are gold. The others have sentences of test papers' abstracts; gold are the
+references whose titles share at least two words with the sentence, which favours signals of titles. "alone": the
+sentence is searched alone; "draft": with title and abstract of its paper, an abstract without the sentence. "draft's
+model" leaves out the model of sentences. MRR with 95 % interval (bootstrap over papers).
 """
-PLACES = """
-The place: two sentences of one abstract, "words" of different references, are joined to one, with a citation after
-each, one of them `[CITE]`. Preferred: how often gold of this claim is ranked above that of the other. Without the
-marker, both claims are searched, and the share is a half by symmetry.
-"""
-SEPARATED = """
-AUC: how well a signal separates sentences with a citation marker from the others of these abstracts, lists with
-gold among the first three from those without, and sentences of a draft from those of another paper in its place.
-The probability is that of the best paper; the agreement is 1 if the searches for the sentence and for its draft
-find the same paper first. The sureness that `recommend` shows is their product.
-"""
-
-
-@dataclass(frozen=True)
-class Item:
-    """A sentence of an abstract."""
-
-    query: Query  # with the sentence as its context
-    gold: frozenset[int]  # rows of the references that the sentence is about
-    cites: bool = False  # whether it has a citation marker
-    is_own: bool = True  # whether it is a sentence of the paper of the query
 
 
 def main() -> None:
-    """Measure the indexes that are named, then write the page from all results."""
+    """Build, train or measure."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "indexes", type=Path, nargs="*", help="index folders with a test split"
-    )
+    parser.add_argument("what", choices=("build", "train", "measure"))
+    parser.add_argument("indexes", type=Path, nargs="*", help="index folders")
+    parser.add_argument("--queries", type=int, default=4500, help="of each index")
+    parser.add_argument("--output", type=Path, default=SENTENCES)
     options = parser.parse_args()
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    for folder in options.indexes:
-        index = open_index(folder)
-        result: dict[str, Any] = {
-            kind: measured(index, items)
-            for kind, items in (
-                ("marked", [*marked(index)]),
-                ("words", [*of_test(index)]),
+    if options.what == "build":
+        build()
+    elif options.what == "train":
+        train([*map(open_index, options.indexes)], options.output, options.queries)
+    else:
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        for folder in options.indexes:
+            result = measured(open_index(folder), options.queries)
+            content = orjson.dumps(result, option=orjson.OPT_INDENT_2)
+            (RESULTS / f"{folder.name}.json").write_bytes(content + b"\n")
+        (HERE / "CONTEXTS.md").write_text(page(), encoding="utf-8")
+
+
+def build() -> None:
+    """Index the corpus of biomed with MiniLM, with and without the sentences of its full texts."""
+    contexts: dict[str, list[Any]] = {}
+    for article in fulltexts():
+        texts = [(s["text"], s["cites"]) for s in article["sentences"] if s["cites"]]
+        contexts[article["id"]] = [{"text": t, "cites": c} for t, c in texts]
+    corpus = INDEXES / ".biomed.contexts.corpus"
+    shutil.copytree(DATA / "splits", corpus / "splits", dirs_exist_ok=True)
+    with (
+        gzip.open(DATA / "corpus.jsonl.gz") as papers,
+        write_lines(corpus / "corpus.jsonl.gz") as write,
+    ):
+        for line in papers:
+            paper = orjson.loads(line)
+            paper["contexts"] = contexts.get(paper["id"], [])
+            write(orjson.dumps(paper, option=orjson.OPT_APPEND_NEWLINE))
+    config = BuildConfig(encoder="minilm", force=True, resume=True)
+    for name, source in zip(
+        OF_FULLTEXT, (corpus, DATA / "corpus.jsonl.gz"), strict=True
+    ):
+        build_index(source, INDEXES / name, config)
+
+
+def fulltexts() -> list[Any]:
+    """Return the articles with their sentences."""
+    with gzip.open(DATA / "fulltext.jsonl.gz") as lines:
+        return [orjson.loads(line) for line in lines]
+
+
+# --- Sentences
+
+
+def sentences_of(
+    index: IndexFolder, ids: Sequence[str], count: int, rng: np.random.Generator
+) -> list[tuple[Query, frozenset[str]]]:
+    """Draw sentences of some papers, each with its draft, and the ids of the papers that it cites."""
+    wanted = {*ids}
+    if index.manifest.name in OF_FULLTEXT:
+        found = [
+            (
+                article["id"],
+                without_markers(sentence["text"]),
+                frozenset(sentence["cites"]),
             )
-            if any(item.gold for item in items)
-        }
-        result |= {
-            "encoder": open_hybrid(index, RecommendConfig()).encoder or None,
-            "provenance": provenance(
-                {"corpus_sha256": index.manifest.corpus["sha256"]}
-            ),
-        }
-        text = orjson.dumps(result, option=orjson.OPT_INDENT_2)
-        (RESULTS / f"{folder.name}.json").write_bytes(text + b"\n")
-    (HERE / "CONTEXTS.md").write_text(page(), encoding="utf-8")
+            for article in fulltexts()
+            if article["id"] in wanted
+            for sentence in article["sentences"]
+            if sentence["cites"] and sentence["marks"] <= MOST_MARKS
+        ]
+    else:
+        found = of_abstracts(index, ids)
+    found = [item for item in found if len(WORD.findall(item[1])) > 2]
+    chosen = [found[i] for i in np.sort(rng.permutation(len(found))[:count]).tolist()]
+    rows = index.papers.rows_of([docid for docid, _, _ in chosen]).tolist()
+    papers = index.papers.at(rows)
+    drafts = [Query.of(papers[row]) for row in rows]
+    return [
+        (replace(draft, context=text, abstract=without(draft.abstract, text)), gold)
+        for draft, (_, text, gold) in zip(drafts, chosen, strict=True)
+    ]
 
 
-def marked(index: IndexFolder) -> Iterator[Item]:
-    """Yield the sentences of the first abstracts that name one of their references."""
-    papers, left = index.papers.at(range(len(index.papers))), PAPERS
-    for row, paper in papers.items():
-        if not has_marker(paper.abstract):
-            continue
-        known = {
-            (split_name(name).family.casefold(), (papers[one].year or 0) + late): one
-            for one in index.graph.references(row).tolist()
-            for name in papers[one].authors[:3]
-            for late in (-1, 0, 1)
-        }
-        items: list[Item] = []
-        for text in sentences(paper.abstract):
-            draft = abstract_without(paper.abstract, text)
-            names = {(name.casefold(), int(year)) for name, year in NAMED.findall(text)}
-            gold = frozenset(known[key] for key in names & known.keys())
-            if len(WORD.findall(plain := without_markers(text))) >= 5:
-                query = replace(Query.of(paper), abstract=draft, context=plain)
-                items.append(Item(query, gold, cites=has_marker(text)))
-        if left and any(item.gold and item.cites for item in items):
-            left -= 1
-            yield from items
+def of_abstracts(
+    index: IndexFolder, ids: Sequence[str]
+) -> list[tuple[str, str, frozenset[str]]]:
+    """Return sentences of abstracts with references whose titles have two of their words: paper, text, ids."""
+    rows = index.papers.rows_of(ids)
+    found: list[tuple[str, str, frozenset[str]]] = []
+    for row, paper in index.papers.at(rows[rows >= 0].tolist()).items():
+        cited = index.papers.at(index.graph.references(row).tolist()).values()
+        titles = [(one.id, words(one.title)) for one in cited]
+        for text in sentences(paper.abstract)[:PER_ABSTRACT]:
+            of_text = words(text)
+            gold = frozenset(i for i, title in titles if len(title & of_text) > 1)
+            if gold:
+                found.append((paper.id, text, gold))
+    return found
 
 
-def of_test(index: IndexFolder) -> Iterator[Item]:
-    """Yield up to six sentences of each test paper, and as many of another one as if they were its own."""
-    eval_set = load_eval_set(index, "test")
-    places = (
-        np.random.default_rng(0).permutation(len(eval_set.queries))[:PAPERS].tolist()
-    )
-    texts = [sentences(eval_set.queries[place].abstract)[:6] for place in places]
-    for number, query in enumerate(eval_set.queries[place] for place in places):
-        rows = index.papers.rows_of(sorted(eval_set.qrels[query.id]))
-        titles = [*map(words, index.papers.texts("title", rows).to_pylist())]
-        for text in texts[number]:
-            pairs = zip(rows.tolist(), titles, strict=True)
-            gold = frozenset(
-                row for row, title in pairs if len(title & words(text)) > 1
-            )
-            draft = abstract_without(query.abstract, text)
-            yield Item(replace(query, abstract=draft, context=text), gold)
-        for text in texts[number - 1]:
-            yield Item(replace(query, context=text), frozenset(), is_own=False)
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text that are no function words."""
+    found = (word.lower() for word in WORD.findall(text) if len(word) > 2)
+    return frozenset(found) - STOP_WORDS
 
 
-def abstract_without(abstract: str, sentence: str) -> str:
+def without(abstract: str, sentence: str) -> str:
     """Return an abstract without one of its sentences."""
     return " ".join(abstract.replace(sentence, " ").split())
 
 
 def alone(query: Query) -> Query:
-    """Return the query for a sentence without its draft; its year stays, so that no later paper is found."""
-    sentence = replace(
-        query, title=query.context, abstract="", authors=(), venue="", context=""
-    )
-    return replace(sentence, kind=QueryKind.SENTENCE)
+    """Return the query for a sentence without its draft; its year and id stay."""
+    fields = {"title": query.context, "kind": QueryKind.SENTENCE}
+    return replace(query, abstract="", authors=(), venue="", context="", **fields)
 
 
-def claims(items: Sequence[Item]) -> Iterator[tuple[Item, frozenset[int]]]:
-    """Yield pairs of sentences of one paper as one sentence with two claims, and the gold of the other claim."""
-    for one, two in pairwise(item for item in items if item.gold and item.is_own):
-        if one.query.id == two.query.id and not one.gold & two.gold:
-            first, second = (item.query.context.rstrip(" .") for item in (one, two))
-            for gold, other, ends in (
-                (one, two, ("CITE", "12")),
-                (two, one, ("12", "CITE")),
-            ):
-                text = f"{first} [{ends[0]}], and {second} [{ends[1]}]."
-                yield (
-                    replace(
-                        one, query=replace(one.query, context=text), gold=gold.gold
-                    ),
-                    other.gold,
-                )
+def labelled(
+    index: IndexFolder, items: Sequence[tuple[Query, frozenset[str]]]
+) -> LabelledQueries:
+    """Return sentences with the rules of their papers and the rows of what they cite."""
+    queries = [query for query, _ in items]
+    gold = [index.papers.rows_of(sorted(ids)) for _, ids in items]
+    rules = eligible(queries, index.papers)
+    return LabelledQueries(queries, rules, gold=gold)
 
 
-def words(text: str) -> frozenset[str]:
-    """Return the words of a text that are no function words."""
-    return (
-        frozenset(one.lower() for one in WORD.findall(text) if len(one) > 2)
-        - STOP_WORDS
-    )
+# --- Training
 
 
-def measured(index: IndexFolder, items: Sequence[Item]) -> dict[str, Any]:
-    """Return R@3 and MRR of the candidates, and how well each signal separates."""
-    graph = TemporalGraph(index, CitationScope.PUBLISHED)
-    stages = rank_stages(graph, open_ranker(DEFAULT), None)
-    pipeline = Pipeline(
-        open_hybrid(index, RecommendConfig()), stages, RANKING_DEPTH, 32
-    )
+def train(indexes: Sequence[IndexFolder], output: Path, count: int) -> None:
+    """Train the model of sentences on train papers of some indexes; a tenth of these papers are for early stopping.
 
-    no_weights = rank_stages(
-        graph, replace(open_ranker(DEFAULT), calibration=None), None
-    )
-    before = replace(pipeline, stages=no_weights)
+    Half of the sentences are without their drafts. Of an index with contexts, a third are searched without these; the
+    others know the citations of their own year, as drafts do: the corpus of full texts has few years.
+    """
+    config = RankerTraining(reranker="none", threads=1, trees=300)
+    examples = [examples_of(index, count, config) for index in indexes]
+    base = Trees(open_ranker(DEFAULT).model)
+    train_on(examples, output, config, print, [Variant.FULL], base=base)
 
-    def ranked(queries: list[Query], by: Pipeline = pipeline) -> list[CandidateSet]:
-        return by.all(QueryBatch(queries, eligible(queries, index.papers)))
 
-    with_gold = [item for item in items if item.gold]
-    both = ranked([item.query for item in items])
-    lists = {
-        "sentence, no weights": ranked(
-            [alone(item.query) for item in with_gold], before
-        ),
-        "sentence": ranked([alone(item.query) for item in with_gold]),
-        "draft": ranked([replace(item.query, context="") for item in with_gold]),
-        "both, no weights": ranked([item.query for item in with_gold], before),
-        "both": [one for one, item in zip(both, items, strict=True) if item.gold],
-    }
-    gold = [item.gold for item in with_gold]
-    places = [*claims(items)]
-    at_place = ranked([without_query_markers(alone(item.query)) for item, _ in places])
-    plain = ranked(
-        [
-            alone(replace(i.query, context=without_markers(i.query.context)))
-            for i, _ in places
+def examples_of(
+    index: IndexFolder, count: int, config: RankerTraining
+) -> IndexExamples:
+    """Return the examples of the sentences of one index."""
+    rng = np.random.default_rng(0)
+    ids = rng.permutation(read_ids(index.splits / "train.ids")).tolist()
+    tenth = len(ids) // 10
+    if index.manifest.name not in OF_FULLTEXT:
+        count = min(count, OF_ABSTRACTS)
+    parts: list[RankerExamples] = []
+    for papers, share, sample in ((ids[tenth:], 1.0, True), (ids[:tenth], 0.1, False)):
+        drawn = sentences_of(index, papers, round(count * share), rng)
+        items = [
+            (alone(query) if rng.random() < 0.5 else query, gold)
+            for query, gold in drawn
         ]
-    )
-    preferred = [
-        first(o, i.gold) > first(o, g)
-        for o, (i, g) in zip(at_place, places, strict=True)
-    ]
-    of_place = {
-        "preferred": np.mean(preferred).item(),
-        **{
-            name: np.mean(
-                [first(o, i.gold) for o, (i, _) in zip(found, places, strict=True)]
-            ).item()
-            for name, found in (("MRR, no place", plain), ("MRR", at_place))
-        },
-    }
-    best = [one.probabilities.scores[0] if one.probabilities else 0 for one in both]
-    signals = {
-        "probability": np.array(best),
-        "agreement": np.array([o.agreement for o in both]),
-    }
-    signals["sureness"] = signals["probability"] * signals["agreement"]
-    pairs = zip(both, items, strict=True)
-    groups = {  # which sentences are compared, and those whose signal shall be high
-        "a citation": ([item.is_own for item in items], [item.cites for item in items]),
-        "right": (
-            [*map(bool, (i.gold for i in items))],
-            [top(o, i.gold) > 0 for o, i in pairs],
-        ),
-        "own": ([True] * len(items), [item.is_own for item in items]),
-    }
+        how = [(index, 0)]
+        if index.contexts:
+            how = [(index, SAME_YEAR)] * 2 + [(replace(index, contexts=None), 0)]
+        gathered: list[RankerExamples] = []
+        for number, (opened, lag) in enumerate(how):
+            gatherer = Gatherer(opened, config, print)
+            queries = labelled(index, items[number :: len(how)])
+            for part in gatherer.gathered(queries, lag):
+                done = (
+                    sampled(*part, NEGATIVES, rng)
+                    if sample
+                    else RankerExamples.one(*part)
+                )
+                gathered.append(done)
+                if len(gathered) % 500 == 0:
+                    print(index.path.name, len(gathered), flush=True)
+        parts.append(RankerExamples.joined(gathered))
+    return IndexExamples(index, parts[0], parts[1], dev_teaches=False)
+
+
+# --- Measuring
+
+
+def measured(index: IndexFolder, count: int) -> dict[str, Any]:
+    """Return MRR, R@10 and R@1000 of test sentences, alone and with their drafts, by each ranking."""
+    rng = np.random.default_rng(1)
+    items = sentences_of(index, read_ids(index.splits / "test.ids"), count, rng)
+    graph = TemporalGraph(index, CitationScope.TRAIN)
+    first_stage = open_hybrid(index, RecommendConfig())
+    ranker = open_ranker(DEFAULT)
+    contexts = contexts_of(graph, first_stage)
+    stages = rank_stages(graph, ranker, None, contexts)
+    pipeline = Pipeline(first_stage, stages, RANKING_DEPTH, 32)
+    results: dict[str, Any] = {}
+    for form in ("alone", "draft"):
+        asked = [(alone(q) if form == "alone" else q, gold) for q, gold in items]
+        queries = labelled(index, asked)
+        lists: dict[str, list[Rows]] = {"draft's model": [], "default": []}
+        batch = QueryBatch(queries.queries, queries.eligible)
+        for _, candidates in pipeline.run(batch):
+            for found in candidates:
+                assert isinstance(found, RankedCandidates)
+                rows = found.expanded.rows
+                scores = ranker.score(found.matrix)
+                by_draft = Hits.ordered(rows, scores, index.id_rank)
+                lists["draft's model"].append(by_draft.rows)
+                lists["default"].append(found.rows)
+        for name, ranked in lists.items():
+            results[f"{form}, {name}"] = summary(ranked, queries)
+            print(index.path.name, form, name, results[f"{form}, {name}"], flush=True)
+    facts = {"corpus_sha256": index.manifest.corpus["sha256"]}
     return {
         "sentences": len(items),
-        "with gold": len(gold),
-        "candidates": {
-            name: {
-                "R@3": np.mean(
-                    [top(*one) for one in zip(found, gold, strict=True)]
-                ).item(),
-                "MRR": np.mean(
-                    [first(*one) for one in zip(found, gold, strict=True)]
-                ).item(),
-            }
-            for name, found in lists.items()
-        },
-        "places": {"claims": len(places), **of_place} if places else {},
-        "auc": {
-            what: {
-                s: float(roc_auc_score(np.array(high)[w], v[w]))
-                for s, v in signals.items()
-            }
-            for what, (w, high) in groups.items()
-            if len(set(np.array(high)[w].tolist())) == 2
-        },
+        "results": results,
+        "provenance": provenance(facts),
     }
 
 
-def top(candidates: CandidateSet, gold: frozenset[int]) -> float:
-    """Return the share of the gold papers that are among the first three."""
-    return len({*candidates.rows[:3].tolist()} & gold) / max(len(gold), 1)
-
-
-def first(candidates: CandidateSet, gold: frozenset[int]) -> float:
-    """Return the reciprocal rank of the first gold paper; 0 for none."""
-    return next(
-        (1 / n for n, row in enumerate(candidates.rows.tolist(), 1) if row in gold), 0.0
-    )
+def summary(lists: Sequence[Rows], queries: LabelledQueries) -> dict[str, Any]:
+    """Return the means over sentences, and an interval of the MRR by a bootstrap over their papers."""
+    measures: list[tuple[float, float, float]] = []
+    for found, gold in zip(lists, queries.gold, strict=True):
+        ranks = np.flatnonzero(np.isin(found[:1000], gold)) + 1
+        first = float(1 / ranks[0]) if len(ranks) else 0.0
+        at_10 = float((ranks <= 10).sum() / len(gold))
+        measures.append((first, at_10, float(len(ranks) / len(gold))))
+    table = np.array(measures)
+    papers = np.unique([query.id for query in queries.queries], return_inverse=True)[1]
+    rng = np.random.default_rng(2)
+    number = papers.max() + 1
+    sums = np.bincount(papers, table[:, 0], number)
+    sizes = np.bincount(papers, minlength=number)
+    drawn = rng.integers(0, number, (1000, number))
+    means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975]).tolist()
+    names = ("MRR", "R@10", "R@1000")
+    return dict(zip(names, table.mean(axis=0).tolist(), strict=True)) | {
+        "ci95": [low, high]
+    }
 
 
 def page() -> str:
     """Return the results as a page."""
-    found = [
-        (path.stem, orjson.loads(path.read_bytes()))
-        for path in sorted(RESULTS.glob("*"))
-    ]
-    lines = [
-        "| corpus | queries | with gold | searched | R@3 | MRR |",
-        "|---|---|---|---|---|---|",
-    ]
-    table = [
-        "| corpus | queries | separated | probability | agreement | sureness |",
-        lines[1],
-    ]
-    places = [
-        "| corpus | claims | preferred | MRR, no place | MRR |",
-        "|---|---|---|---|---|",
-    ]
-    names = ((f"{name} ({one['encoder'] or 'BM25 alone'})", one) for name, one in found)
-    for name, kind, one in (
-        (n, k, f[k]) for n, f in names for k in ("marked", "words") if k in f
-    ):
-        for row, of in one["candidates"].items():
-            cells = (
-                name,
-                kind,
-                one["with gold"],
-                row,
-                f"{of['R@3']:.3f}",
-                f"{of['MRR']:.3f}",
-            )
-            lines.append(f"| {' | '.join(map(str, cells))} |")
-        if kind == "words" and (at := one["places"]):
-            places.append(
-                f"| {name} | {' | '.join(f'{value:.3g}' for value in at.values())} |"
-            )
-        for what, signals in one["auc"].items():
-            cells = name, kind, what, *(f"{value:.3f}" for value in signals.values())
-            table.append(f"| {' | '.join(cells)} |")
-    return "\n".join([ABOUT, *lines, PLACES, *places, SEPARATED, *table, ""])
+    lines = ["| corpus | sentences | ranked | MRR | 95 % | R@10 | R@1000 |"]
+    lines.append("|---|--:|---|--:|---|--:|--:|")
+    for path in sorted(RESULTS.glob("*.json")):
+        result = orjson.loads(path.read_bytes())
+        for name, row in result["results"].items():
+            low, high = row["ci95"]
+            values = f"{row['MRR']:.3f} | {low:.3f}-{high:.3f} | {row['R@10']:.3f} | {row['R@1000']:.3f}"
+            lines.append(f"| {path.stem} | {result['sentences']} | {name} | {values} |")
+    return "\n".join([ABOUT, *lines, ""])
 
 
 if __name__ == "__main__":

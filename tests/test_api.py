@@ -98,7 +98,7 @@ def test_a_title_a_query_and_a_list_of_queries_give_the_same_papers(
         (
             (Query(id="a", title="A"),),
             {"title": "B"},
-            "title and abstract are of a draft",
+            "title, abstract and body are of a draft",
         ),
         (("graph drawing",), {}, "expected a query, found str; for a text: title="),
         (([{"title": "A"}],), {}, "expected a query, found list"),

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from math import exp, log
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,13 @@ from citerec import Query, RecommendConfig, Recommender
 from citerec.config import Bm25Config
 from citerec.drafts.context import read_context, without_markers
 from citerec.errors import ConfigError
+from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import IndexFolder
-from citerec.rank.ltr import Calibration
+from citerec.pipeline import Pipeline, rank_stages
+from citerec.rank.ltr import SENTENCES, Calibration, RankedCandidates, open_ranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.hybrid import SENTENCE_WEIGHT, HybridRetriever
-from citerec.types import Eligibility, QueryKind
+from citerec.types import Eligibility, QueryBatch, QueryKind
 
 PAPERS = records(
     """
@@ -161,22 +163,25 @@ def test_probabilities_are_those_of_drafts_so_a_sentence_has_none(
     assert sentence.ids[0] == "late"
 
 
-def test_the_words_of_a_sentence_are_added_to_its_scores(
+def test_for_a_sentence_the_scores_of_its_own_model_are_added(
     index: IndexFolder, tmp_path: Path
 ) -> None:
-    calibration = Calibration(scale=1.0, offset=0.0)
-    # all scores are equal
-    folder = tiny_ranker(tmp_path / "ranker", {}, calibration=calibration)
-    recommender = Recommender(index, RecommendConfig(ranker=str(folder)))
+    draft = open_ranker(tiny_ranker(tmp_path / "draft", {"bm25": 1.0}))
+    graph = TemporalGraph(index, CitationScope.PUBLISHED)
+    first = HybridRetriever(index, [Bm25Retriever(index, Bm25Config())])
+    stages = rank_stages(graph, draft, None)
+    sentence = Query(id="s", title=SENTENCE, kind=QueryKind.SENTENCE)
+    as_draft = replace(sentence, kind=QueryKind.DRAFT)
 
-    late, sparse = recommender.recommend(context=SENTENCE)
+    of_sentence, of_draft = Pipeline(first, stages).all(
+        QueryBatch([sentence, as_draft], [Eligibility(), Eligibility()])
+    )
 
-    # "late", "interaction", "token" and "vectors" are all words of the first title, and "vectors" one of four of the
-    # second; a word of n of 2 titles has the weight log(3 / n)
-    bm25 = sparse.stages["bm25"].score / late.stages["bm25"].score
-    title_found = log(3 / 2) / (log(3 / 2) + 3 * log(3))
-    assert late.score == 1
-    assert sparse.score == pytest.approx(exp((bm25 - 1) + 2 * (title_found - 1)))
+    assert isinstance(of_sentence, RankedCandidates)
+    matrix = of_sentence.matrix
+    both = draft.score(matrix) + open_ranker(SENTENCES).score(matrix)
+    assert sorted(of_sentence.hits.scores) == pytest.approx(sorted(both))
+    assert sorted(of_draft.hits.scores) == pytest.approx(sorted(draft.score(matrix)))
 
 
 # --- the command line

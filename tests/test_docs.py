@@ -18,6 +18,7 @@ import pytest
 import typer
 from filelock import FileLock
 from support.console import difference
+from support.documents import small_library
 from support.types import MonkeyPatch
 
 from citerec.cli import make_app
@@ -136,6 +137,9 @@ def workplace(tmp_path: Path, demo: Demo) -> Path:
     (tmp_path / "queries.jsonl").write_text(
         "".join(json.dumps(q) + "\n" for q in queries)
     )
+    (tmp_path / "library").mkdir()
+    for name, content in small_library().items():
+        (tmp_path / "library" / name).write_bytes(content)
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "papers.jsonl").write_text(CORPUS)
     return tmp_path

@@ -57,7 +57,7 @@ def put(name: str, value: str) -> Callable[[str], str]:
         (lambda t: t.replace("tree_sizes=", "tree_sizes=9"), "cut off"),
         (lambda t: t.replace("num_class=1", "num_class=9"), "head"),
         (
-            lambda t: t.replace("max_feature_idx=2", "max_feature_idx=9"),
+            lambda t: t.replace("max_feature_idx=", "max_feature_idx=9"),
             "does not read",
         ),
         (lambda t: t.replace("num_leaves=15", "num_leaves=99", 1), "expected 98"),

@@ -698,7 +698,11 @@ def test_papers_are_linked_by_what_they_cite(client: httpx.Client) -> None:
 
 def test_a_pdf_or_a_word_file_is_a_draft(client: httpx.Client) -> None:
     text = f"---\ntitle: {BERT['title']}\n---\n# Abstract\n\n{BERT['abstract']}\n"
-    for data in (pdf(BERT["title"], BERT["abstract"]), word(text)):
+    body = "The first section begins here, and it is not a part of the abstract."
+    for data, more in (
+        (pdf(BERT["title"], BERT["abstract"]), {"body": body}),
+        (word(text), {}),
+    ):
         document = b64encode(data).decode()
 
         answer = client.post(
@@ -707,7 +711,7 @@ def test_a_pdf_or_a_word_file_is_a_draft(client: httpx.Client) -> None:
 
         assert BERT["title"] in answer["notices"][0]
         found = answer["answers"][0]["results"]
-        assert [found] == results(client, **BERT, k=5)
+        assert [found] == results(client, **BERT, **more, k=5)
     wrong = client.post("/v1/recommend", json={"document": "ab", "k": 5})
     assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (
         422,

@@ -48,6 +48,7 @@ class Entry:
     dois: tuple[str, ...] = ()  # bare
     preprints: tuple[str, ...] = ()  # DOIs of its copies on arXiv
     context: str = ""  # the sentence that needs references
+    body: str = ""  # of a draft, with its headings and paragraphs in lines
     is_preprint: bool = False
     line: int | None = None  # where it starts, from 1; None in a JSON list
     text: str = ""  # a reference as a draft prints it, searched for the titles and DOIs of a corpus

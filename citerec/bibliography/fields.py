@@ -14,7 +14,16 @@ from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import dois_of, plain_text
 from citerec.display import one_line
 from citerec.errors import BadRecordError, shown
-from citerec.types import MAX_ABSTRACT, MAX_TITLE, YEARS, Json, Paper, id_fault, year_of
+from citerec.types import (
+    MAX_ABSTRACT,
+    MAX_TITLE,
+    YEARS,
+    Context,
+    Json,
+    Paper,
+    id_fault,
+    year_of,
+)
 
 MAX_ID = 512  # characters
 MAX_SHORT = (
@@ -59,6 +68,7 @@ class Fields:
             "citations": self.strings,
             "retracted": self.flag,
             "doi": self.doi,
+            "contexts": self.contexts,
         }
         for name in _OF_PAPER:
             if name not in values:
@@ -188,6 +198,14 @@ class Fields:
                 items.append(text)
         return tuple(items)
 
+    def contexts(self, key: str) -> tuple[Context, ...]:
+        """Read sentences that cite, `{"cites": [ids], "text": "… [CITE] …"}`; one without ids is left out."""
+        found = [
+            Context(one_line(item.text("text")), item.strings("cites"))
+            for item in self.objects(key)
+        ]
+        return tuple(context for context in found if context.text and context.cites)
+
     def inner(self, key: str) -> "Fields":
         """Return the object at a key; it is empty if it is missing or null."""
         value = self.get(key)
@@ -270,8 +288,8 @@ def _name(author: Any) -> str | None:
     if isinstance(author, dict):
         author = author.get("author", author)  # an authorship of OpenAlex
     if isinstance(author, dict):
-        # of CSL
-        parts = "given dropping-particle non-dropping-particle family suffix".split()
+        # of CSL, and of S2ORC
+        parts = "given first dropping-particle non-dropping-particle family last suffix".split()
         names = [author.get(key) for key in ("name", "display_name", "literal")]
         names += [
             " ".join(p for key in parts if isinstance(p := author.get(key), str) and p)

@@ -119,6 +119,12 @@ def to_entry(
             return tuple(re.split(r";| and ", names))
         return fields.names(key)
 
+    def body(key: str) -> str:
+        """Read a text, or a list of its paragraphs."""
+        if isinstance(fields.get(key), list):
+            return "\n\n".join(fields.strings(key))
+        return fields.text(key)
+
     title = first("title display_name", text, "")
     abstract = first("abstract paperAbstract text abstract_inverted_index", text, "")
     if not title.strip() and "text" in fields.record:
@@ -147,6 +153,7 @@ def to_entry(
         has_citation_key=is_csl,
         dois=dois,
         context=first("context", text, ""),
+        body=first("body", body, ""),
         note=note,
         # JSON other than CSL does not state what an item is
         is_preprint=bool(stated or venue)

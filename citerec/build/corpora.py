@@ -7,7 +7,7 @@ import gzip
 import random
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,7 +26,16 @@ from citerec.files.atomic import check_parent, replacing
 from citerec.files.reading import zstd
 from citerec.index.graph import Graph, open_graph, write_graph, write_references
 from citerec.index.papers import NO_YEAR
-from citerec.types import BIBLIOGRAPHIC, Json, Log, Paper, Progress, no_log, no_progress
+from citerec.types import (
+    BIBLIOGRAPHIC,
+    Context,
+    Json,
+    Log,
+    Paper,
+    Progress,
+    no_log,
+    no_progress,
+)
 
 LEVEL = 6  # of gzip
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
@@ -263,19 +272,40 @@ def merge(
     with write_lines(output, follow=True) as write:
         for group in groups.by_id.values():
             cited: dict[str, None] = {}
+            contexts: list[Context] = []
             for number, paper in group.records:
+                ids: dict[str, str] = {}  # those in the merged corpus, by stated id
                 for docid in paper.citations:
                     other = groups.cited(number, docid, len(corpora))
                     if other is not group:
-                        cited[other.id if other else docid] = None
+                        ids[docid] = other.id if other else docid
+                cited |= dict.fromkeys(ids.values())
+                of_record = with_ids(paper.contexts, ids)
+                if len(of_record) > len(contexts):
+                    contexts = of_record
             merged = merged_paper([paper for _, paper in group.records])
-            write(canonical_line(replace(merged, id=group.id, citations=tuple(cited))))
+            merged = replace(
+                merged,
+                id=group.id,
+                citations=tuple(cited),
+                contexts=tuple(contexts),
+            )
+            write(canonical_line(merged))
             counts["papers"] += 1
             counts["citations"] += (
                 inside := sum(docid in groups.by_id for docid in cited)
             )
             counts["outside"] += len(cited) - inside
     return counts, examples
+
+
+def with_ids(contexts: Sequence[Context], ids: Mapping[str, str]) -> list[Context]:
+    """Return contexts that cite papers by other ids; what has none is left out, and so is a context without any."""
+    renamed = [
+        replace(context, cites=tuple(ids[i] for i in context.cites if i in ids))
+        for context in contexts
+    ]
+    return [context for context in renamed if context.cites]
 
 
 def merged_paper(records: Sequence[Paper]) -> Paper:
@@ -349,7 +379,14 @@ def sample(
             if paper.id in kept:
                 inside = tuple(cited for cited in paper.citations if cited in kept)
                 citations += len(inside)
-                write(canonical_line(replace(paper, citations=inside)))
+                contexts = with_ids(
+                    paper.contexts, dict(zip(inside, inside, strict=True))
+                )
+                write(
+                    canonical_line(
+                        replace(paper, citations=inside, contexts=tuple(contexts))
+                    )
+                )
     return {"papers": len(kept), "citations": citations, "parts": parts}
 
 

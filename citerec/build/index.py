@@ -18,7 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
-from citerec.build.vectors import EmbedConfig, carry_models, embed, forget_vectors
+from citerec.build.vectors import (
+    ContextTexts,
+    EmbedConfig,
+    carry_models,
+    embed,
+    forget_vectors,
+)
 from citerec.config import DenseKind, setting
 from citerec.corpus.collector import RecordCounter, byte_progress, read_retracted
 from citerec.corpus.readers import (
@@ -36,6 +42,13 @@ from citerec.errors import ConfigError, EncoderMismatchError, IndexExistsError, 
 from citerec.files.arrays import save_array
 from citerec.files.atomic import building, check_writable, locked
 from citerec.index.bm25 import Bm25Builder
+from citerec.index.contexts import (
+    CONTEXTS,
+    link_contexts,
+    open_contexts,
+    read_contexts,
+    write_contexts,
+)
 from citerec.index.folder import (
     BM25,
     CITATIONS,
@@ -96,6 +109,12 @@ class BuildConfig(EmbedConfig):
         None  # name, hub id, folder or auto; None for an index without vectors
     )
     encode: EncodeConfig = EncodeConfig()
+    add_cited: int = setting(
+        0,
+        "Of a library of whole texts: works outside of it that so many of its papers cite become papers with a title; "
+        "0 for none.",
+        ge=0,
+    )
     retrievers: tuple[str, ...] = setting(
         (), "Retrievers of installed packages that keep data of their own in the index."
     )
@@ -179,6 +198,9 @@ def grow_index(
     before = open_index(index)  # before anything is locked or written
     builders(config.retrievers or before.plugins)
     ids = read_ids(removed) if removed else []
+    if source and not removed and _is_unchanged(before, source, config):
+        log(f"{source.path} is unchanged since it was indexed: nothing to do")
+        return BuildReport(index, before.manifest, (), source.ignored)
     with locked(index), building(index) as folder:
         old = open_index(index)
         rows = old.papers.rows_of(ids)
@@ -196,6 +218,16 @@ def grow_index(
         )
     forget_vectors(index)
     return report
+
+
+def _is_unchanged(index: IndexFolder, source: Source, config: BuildConfig) -> bool:
+    """Whether a folder has the files from which an index was built, or that were added last, read in the same way."""
+    corpus = index.manifest.corpus
+    if not source.path.is_dir() or config.retracted or config.encoder:
+        return False
+    digest = sha256_of(source)
+    is_known = digest in {corpus["sha256"], corpus.get("added_sha256")}
+    return is_known and config.add_cited == corpus.get("add_cited", 0)
 
 
 def check_inputs(corpus: Path, index: Path, *, force: bool) -> Source:
@@ -269,6 +301,11 @@ def _build(
     corpus: Json = {"files": 0, "sha256": ""}
     records: Iterator[Located] = iter(())
     if source:
+        source = replace(
+            source,
+            add_cited=config.add_cited,
+            workers=config.encode.threads or source.workers,
+        )
         format_name = config.format
         if format_name == "auto":
             format_name = detect_format(source)
@@ -298,6 +335,8 @@ def _build(
         splits = _write_derived(folder, source, old, collector)
         progress("finishing", 1, 2)
         collector.counts["bm25_tokens"] = tokens.result()
+        if (folder / CONTEXTS).is_dir():
+            collector.counts.update(_write_contexts(folder, collector))
         progress("finishing", 2, 2)
     vectors: Json = {"encoder": None}
     if encoder:
@@ -307,6 +346,8 @@ def _build(
         vectors = embed(folder, index, encoder, config, progress, old)
     if source:
         corpus |= {"files": len(source.files), "sha256": sha256_of(source)}
+        if config.add_cited:
+            corpus["add_cited"] = config.add_cited
     changes: dict[str, int] = {}
     if old:
         ids = [*islice(collector.rows, added)]
@@ -364,6 +405,7 @@ def _write_papers(
     with (
         write_references(folder / CITATIONS) as add_references,
         write_papers(folder / PAPERS) as add_paper,
+        write_contexts(folder / CONTEXTS) as add_contexts,
     ):
         years = list[int]()
         accepted = (paper for paper in map(collector.add, located) if paper)
@@ -371,11 +413,24 @@ def _write_papers(
             for paper in batch:
                 add_paper(paper)
                 add_references(len(years), paper.citations)
+                add_contexts(len(years), paper.contexts)
                 years.append(paper.year or NO_YEAR)
             bm25.add(batch)
         tokens = bm25.finish()
     collector.counts.update(write_graph(folder / CITATIONS, collector.rows, years))
     return tokens
+
+
+def _write_contexts(folder: Path, collector: RecordCounter) -> dict[str, int]:
+    """Write what finds the contexts of the papers; return their number and that of their tokens."""
+    link_contexts(folder / CONTEXTS, collector.rows)
+    contexts = open_contexts(folder / CONTEXTS, Papers(folder / PAPERS).years)
+    with Bm25Builder(contexts.path) as bm25:
+        for start in range(0, len(contexts), BATCH):
+            numbers = range(start, min(start + BATCH, len(contexts)))
+            bm25.add([*ContextTexts(contexts).at(numbers).values()])
+        tokens = bm25.finish().result()
+    return {CONTEXTS: len(contexts), "contexts_tokens": tokens}
 
 
 def _changed_corpus(old: IndexFolder, added: Json, removed: Set[str]) -> Json:
@@ -388,14 +443,17 @@ def _changed_corpus(old: IndexFolder, added: Json, removed: Set[str]) -> Json:
         **before,
         "files": files,
         "sha256": digest,
+        "added_sha256": added["sha256"],
         "base_sha256": old.manifest.lineage,
     }
 
 
 def _kept(index: IndexFolder, without: Set[str]) -> Iterator[Located]:
-    """Yield the papers of an old index, except for those with some ids, with all their references."""
+    """Yield the papers of an old index, except for those with some ids, with all their references and contexts."""
     stated = read_references(index.path / CITATIONS)
     citing, references = next(stated, (-1, []))
+    all_contexts = read_contexts(index.path / CONTEXTS)
+    with_contexts, contexts = next(all_contexts, (-1, []))
     for start in range(0, len(index.papers), BATCH):
         rows = range(start, min(start + BATCH, len(index.papers)))
         for row, paper in index.papers.at(rows).items():
@@ -403,10 +461,13 @@ def _kept(index: IndexFolder, without: Set[str]) -> Iterator[Located]:
             if row == citing:
                 cited = references
                 citing, references = next(stated, (-1, []))
+            own = ()
+            if row == with_contexts:
+                own = tuple(contexts)
+                with_contexts, contexts = next(all_contexts, (-1, []))
             if paper.id not in without:
-                yield Located(
-                    index.path / PAPERS, row + 1, replace(paper, citations=tuple(cited))
-                )
+                whole = replace(paper, citations=tuple(cited), contexts=own)
+                yield Located(index.path / PAPERS, row + 1, whole)
 
 
 def _write_derived(

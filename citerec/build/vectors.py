@@ -8,17 +8,19 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from citerec.config import DenseIndexConfig, Settings, setting
+from citerec.config import DenseIndexConfig, DenseKind, Settings, setting
+from citerec.drafts.context import without_markers
 from citerec.errors import writing
 from citerec.files.arrays import Vectors
 from citerec.files.atomic import building, link, locked, refuse_links
+from citerec.index.contexts import CONTEXTS, LEAST_EMBEDDED, Contexts, open_contexts
 from citerec.index.folder import (
     DENSE,
     MODELS,
@@ -40,6 +42,24 @@ SHARD = (
 )
 KEY = 16  # bytes of the hash of a text
 
+
+@dataclass(frozen=True, slots=True)
+class ContextTexts:
+    """What Lucene and an encoder read of contexts."""
+
+    contexts: Contexts
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+    def at(self, numbers: Iterable[int]) -> dict[int, Paper]:
+        """Return some contexts, by number, as papers whose title is the sentence without marks of citations."""
+        wanted = np.array(sorted({*numbers}), np.int32)
+        pairs = zip(wanted.tolist(), self.contexts.texts(wanted), strict=True)
+        return {n: Paper(id=f"{n}", title=without_markers(text)) for n, text in pairs}
+
+
+Texts = Papers | ContextTexts
 Keys = npt.NDArray[np.bytes_]
 # (encoder, folder of the index, batches of papers) -> the vectors of each batch, in order
 EncodeElsewhere = Callable[["Encoder", Path, Iterable[list[Paper]]], Iterator[Vectors]]
@@ -58,17 +78,18 @@ class _Cache:
     """The vectors of texts by their keys: those of an old index, and those that are saved in a file."""
 
     def __init__(self, file: Path, encoder: "Encoder", old: IndexFolder | None) -> None:
-        from citerec.index.vectors import vectors_of
+        from citerec.index.vectors import vectors_of, vectors_of_contexts
 
         self._file = file
         self._record = np.dtype(
             [("key", f"S{KEY}"), ("vector", np.float32, (encoder.dim,))]
         )
-        self._old = None
-        self._old_keys = np.empty(0, f"S{KEY}")
+        form = encoder.spec.form
+        self._old: list[tuple[Keys, Any]] = []
         if old:
-            self._old = vectors_of(old)
-            self._old_keys = keys_of(old.papers, encoder.spec.form)
+            self._old.append((keys_of(old.papers, form), vectors_of(old)))
+        if old and old.contexts and (vectors := vectors_of_contexts(old)):
+            self._old.append((keys_of(ContextTexts(old.contexts), form), vectors))
         with file.open("ab") as out:
             # Whole shards are kept: the next ones are then those of an uninterrupted run.
             shard = SHARD * self._record.itemsize
@@ -92,19 +113,21 @@ class _Cache:
         """Yield the vectors of all `keys`, block by block."""
         known = self._known()
         saved = self._saved()["vector"]
-        split = len(self._old_keys)
         order = np.argsort(known, kind="stable")
         for start in range(0, len(keys), SHARD):
             block = keys[start : start + SHARD]
             places = order[np.searchsorted(known, block, sorter=order)].astype(np.int32)
             vectors = np.empty((len(block), saved.shape[1]), np.float32)
-            vectors[places >= split] = saved[places[places >= split] - split]
-            if self._old:
-                vectors[places < split] = self._old.vectors(places[places < split])
+            first = 0
+            for old_keys, old in self._old:
+                inside = (first <= places) & (places < first + len(old_keys))
+                vectors[inside] = old.vectors(places[inside] - first)
+                first += len(old_keys)
+            vectors[places >= first] = saved[places[places >= first] - first]
             yield vectors
 
     def _known(self) -> Keys:
-        return np.concatenate([self._old_keys, self._saved()["key"]])
+        return np.concatenate([*(keys for keys, _ in self._old), self._saved()["key"]])
 
     def _saved(self) -> Any:
         is_empty = not self._file.stat().st_size  # which cannot be mapped
@@ -123,14 +146,12 @@ def embed(
     progress: Progress,
     old: IndexFolder | None = None,
 ) -> Json:
-    """Embed the papers of an index that is being built; return the settings of the vectors for its manifest.
+    """Embed the papers and contexts of an index that is being built; return the settings of the vectors.
 
     A resumed run gives the same vectors as an uninterrupted one, bit by bit. `folder` holds the papers; the cache is
     next to `target`, the final place, until `forget_vectors`; `old` is an index with vectors of the same encoder.
     OutputError if a file cannot be written.
     """
-    from citerec.index.vectors import write_dense
-
     if not config.resume:
         forget_vectors(target)
     run = encoder.config
@@ -142,38 +163,63 @@ def embed(
         name = hashlib.sha256(repr(setup).encode()).hexdigest()
         cache = _Cache(store / f"{name[:24]}.vectors", encoder, old)
         papers = Papers(folder / PAPERS)
-        keys = keys_of(papers, encoder.spec.form)
-        missing = cache.missing(keys)
-        done = 0
-        total = len(missing)
-        shards = [missing[at : at + SHARD] for at in range(0, total, SHARD)]
-        batches = ([*papers.at(shard.tolist()).values()] for shard in shards)
-
-        def encoded_here() -> Iterator[Vectors]:
-            for batch in batches:
-                yield encoder.encode(
-                    batch, lambda what, n, _: progress(what, done + n, total)
-                )
-
-        elsewhere = config.elsewhere
-        encoded = elsewhere(encoder, target, batches) if elsewhere else encoded_here()
-        progress("encoding", 0, total)
-        for shard, vectors in zip(shards, encoded, strict=True):
-            cache.add(keys[shard], vectors)
-            done += len(shard)
-            progress("encoding", done, total)
-        dense = write_dense(
-            folder / DENSE,
-            cache.vectors(keys),
-            dim=encoder.dim,
-            similarity=encoder.spec.similarity,
-            config=config.dense,
-            progress=progress,
-        )
-    return {"encoder": asdict(encoder.fingerprint), "dense": dense}
+        how = (target, encoder, progress)
+        settings: Json = {"encoder": asdict(encoder.fingerprint)}
+        settings["dense"] = _embedded(papers, folder / DENSE, cache, config, *how)
+        if (folder / CONTEXTS).is_dir():
+            contexts = open_contexts(folder / CONTEXTS, papers.years)
+            if len(contexts) >= LEAST_EMBEDDED:
+                kind = config.dense.replace(kind=DenseKind.AUTO)
+                config = config.replace(dense=kind)
+                texts = ContextTexts(contexts)
+                vectors = _embedded(texts, contexts.dense, cache, config, *how)
+                settings[CONTEXTS] = vectors
+    return settings
 
 
-def keys_of(papers: Papers, form: EncoderForm) -> Keys:
+def _embedded(
+    texts: Texts,
+    dense: Path,
+    cache: _Cache,
+    config: EmbedConfig,
+    target: Path,
+    encoder: "Encoder",
+    progress: Progress,
+) -> Json:
+    """Write the vectors of some texts into a folder, `dense`; return their settings."""
+    from citerec.index.vectors import write_dense
+
+    keys = keys_of(texts, encoder.spec.form)
+    missing = cache.missing(keys)
+    done = 0
+    total = len(missing)
+    shards = [missing[at : at + SHARD] for at in range(0, total, SHARD)]
+    batches = ([*texts.at(shard.tolist()).values()] for shard in shards)
+
+    def encoded_here() -> Iterator[Vectors]:
+        for batch in batches:
+            yield encoder.encode(
+                batch, lambda what, n, _: progress(what, done + n, total)
+            )
+
+    elsewhere = config.elsewhere
+    encoded = elsewhere(encoder, target, batches) if elsewhere else encoded_here()
+    progress("encoding", 0, total)
+    for shard, vectors in zip(shards, encoded, strict=True):
+        cache.add(keys[shard], vectors)
+        done += len(shard)
+        progress("encoding", done, total)
+    return write_dense(
+        dense,
+        cache.vectors(keys),
+        dim=encoder.dim,
+        similarity=encoder.spec.similarity,
+        config=config.dense,
+        progress=progress,
+    )
+
+
+def keys_of(papers: Texts, form: EncoderForm) -> Keys:
     """Return the hash of the text that an encoder reads of each paper, shape (papers,)."""
     keys = np.empty(len(papers), f"S{KEY}")
     for start in range(0, len(papers), SHARD):
@@ -201,12 +247,17 @@ def embed_anew(
         kept = {
             n: s
             for n, s in index.manifest.checksums.items()
-            if not n.startswith(f"{DENSE}/")
+            if not n.startswith((f"{DENSE}/", f"{CONTEXTS}/{DENSE}/"))
         }
         for name in kept:
             link(path / name, folder / name)
         settings = embed(folder, path, encoder, config, progress)
-        new = {f"{DENSE}/{name}": s for name, s in checksums(folder / DENSE).items()}
+        new = {
+            f"{part}/{name}": checksum
+            for part in (DENSE, f"{CONTEXTS}/{DENSE}")
+            if (folder / part).is_dir()
+            for name, checksum in checksums(folder / part).items()
+        }
         manifest = index.manifest
         write_manifest(
             folder,

@@ -38,6 +38,7 @@ LABELS = {  # of the counts of a corpus and of an index, in the order in which t
     "by_title": "joined by title and year",
     "renamed": "ids renamed: taken by another paper",
     "citations": "citations among them",
+    "contexts": "sentences that cite them",
     "outside": "citations to papers outside",
     "parts": "papers from which the search began",
     "unknown_references": "references to papers outside the corpus",

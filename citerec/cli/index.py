@@ -33,6 +33,7 @@ VECTORS = {
 FLAGS = {
     "--format": "format",
     "--retracted": "retracted",
+    "--add-cited": "add_cited",
     "--retriever": "retrievers",
     **VECTORS,
     "--force": "force",

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import orjson
 from pydantic import ConfigDict
@@ -69,6 +69,10 @@ class DraftOptions(Settings):
     )
     abstract: str | None = setting(
         None, "The abstract, with --title, or in place of that in --query."
+    )
+    text: Literal["body", "abstract"] = setting(
+        "body",
+        "What is read of the draft: body, its sentences as well, or title and abstract alone.",
     )
     year: int | None = setting(
         None, "The year of the draft, in place of that in --query.", ge=1, le=9999
@@ -258,7 +262,10 @@ def read_request(
     given = None
     if draft.query is not None:
         title = title and " ".join(title.split())
-        given = read_queries(draft.query, title=title, abstract=abstract)
+        with_body = draft.text == "body"
+        given = read_queries(
+            draft.query, title=title, abstract=abstract, with_body=with_body
+        )
         title = None
         abstract = None
     return Request.of(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from citerec.bibliography.entry import Entry, PaperList, first_year
 from citerec.corpus.contents import ContentKind, DocumentFormat
@@ -18,7 +19,7 @@ from citerec.drafts.headings import SECTIONS, Part, label_of, part_at, part_of
 from citerec.errors import BadInputError, ConfigError
 from citerec.files.isolated import isolated
 from citerec.files.reading import other_format
-from citerec.types import Query
+from citerec.types import Query, Sentence
 
 _READS = (
     "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS, .nbib, .enw, LaTeX, Typst, Markdown, Word (.docx), "
@@ -83,9 +84,8 @@ class QueryFile:
         if context is None:
             return replace(self, queries=(draft,))
         if context != EVERY_SENTENCE:
-            return replace(
-                self, queries=(replace(draft, context=read_context(context)),)
-            )
+            sentence = replace(draft, context=read_context(context), body=())
+            return replace(self, queries=(sentence,))
         lines = self.lines or ("# Abstract", draft.abstract)
         draft = replace(draft, abstract=first_sentences(draft.abstract, MAX_ABSTRACT))
         if not (queries := tuple(map(without_query_markers, uncited(draft, lines)))):
@@ -100,6 +100,7 @@ def read_queries(
     *,
     title: str | None = None,
     abstract: str | None = None,
+    with_body: bool = True,
 ) -> QueryFile:
     """Read the queries of the file `path`, or of standard input if it is `-`; see `parse_queries`.
 
@@ -113,9 +114,8 @@ def read_queries(
     file = None if str(path) == "-" else Path(path)
     folders = file.resolve().parents if file else ()
     project = next((f for f in folders if Path(f, ".git").exists()), None)
-    return parse_queries(
-        data, name=name, file=file, project=project, title=title, abstract=abstract
-    )
+    stated: Any = {"title": title, "abstract": abstract, "with_body": with_body}
+    return parse_queries(data, name=name, file=file, project=project, **stated)
 
 
 def parse_queries(
@@ -126,19 +126,23 @@ def parse_queries(
     project: Path | None = None,
     title: str | None = None,
     abstract: str | None = None,
+    with_body: bool = True,
 ) -> QueryFile:
     """Read the queries that `data` holds, UTF-8 text or a document; `name` is that of the source in messages.
 
     A query without an id gets the id `query`; in a batch, `q` and its line, or its position in a list. `title` and
     `abstract` take the place of what the only draft states. A document includes others from the folder of `file`; None
-    to follow nothing. Its bibliographies may be anywhere in `project`, by default in that folder alone. BadInputError
-    if `data` has no known format or is broken, a title is missing, or an id is repeated; ConfigError if there is a
-    `title` for several drafts; MissingExtraError if a library is not installed.
+    to follow nothing. Its bibliographies may be anywhere in `project`, by default in that folder alone. Without
+    `with_body` title and abstract are read alone.
+
+    BadInputError if `data` has no known format or is broken, a title is missing, or an id is repeated; ConfigError if
+    there is a `title` for several drafts; MissingExtraError if a library is not installed.
     """
     from citerec.bibliography.paper_list import Kind, decode, kind_of, read_entries
     from citerec.corpus.readers import recognise
     from citerec.drafts.cited import printed_references
     from citerec.drafts.context import without_query_markers
+    from citerec.drafts.sentences import body_of
 
     stated = {
         k: v for k, v in (("title", title), ("abstract", abstract)) if v is not None
@@ -146,7 +150,13 @@ def parse_queries(
     content = recognise(data, str(name))
     if content.kind is ContentKind.DRAFT:
         return _from_document(
-            DocumentFormat(content.format), data, str(name), file, project, stated
+            DocumentFormat(content.format),
+            data,
+            str(name),
+            file,
+            project,
+            stated,
+            with_body,
         )
     suffix = Path(name).suffix.lower()
     if suffix in _BINARY and not other_format(data):
@@ -158,6 +168,7 @@ def parse_queries(
     text = decode(data, name, reads=_READS)
     kind = kind_of(text, name)
     lines = list[str]()
+    body: tuple[Sentence, ...] = ()
     cited = None
     if kind is not Kind.TEXT:
         drafts, _ = read_entries(text, kind, name, strict=True)
@@ -169,6 +180,7 @@ def parse_queries(
             (n for n, part in enumerate(parts) if n and part in ends), len(lines)
         )
         drafts = [_plain("\n".join(lines[:end]))]
+        body = body_of(lines[end:])
         cited = printed_references(lines) if Part.REFERENCES in parts[1:] else None
     else:
         raise BadInputError(
@@ -186,6 +198,8 @@ def parse_queries(
     for number, draft in enumerate(drafts, start=1):
         default_id = f"q{draft.line or number}" if batch else "query"
         query = replace(draft, **stated).to_query(name, default_id)
+        if with_body:
+            query = replace(query, body=body or body_of(draft.body.splitlines()))
         if first := by_id.get(query.id):
             where = f"line {first.line}" if first.line else first.label
             raise draft.error(
@@ -244,9 +258,11 @@ def _from_document(
     file: Path | None,
     project: Path | None,
     stated: dict[str, str],
+    with_body: bool,
 ) -> QueryFile:
     """Return the draft of a document with its references."""
     from citerec.drafts import pandoc, pdf
+    from citerec.drafts.sentences import body_of
 
     is_pdf = kind is DocumentFormat.PDF
     read = (
@@ -287,6 +303,11 @@ def _from_document(
     parts = [f"title {short(draft.title, 100)!r}"]
     if abstract:
         parts.append(f"abstract {short(abstract, 60)!r} ({len(abstract):,} characters)")
+    read = body_of(document.lines) if with_body else ()
+    # an abstract without its heading is among the lines
+    sentences = tuple(one for one in read if one.text not in stated_abstract)
+    if sentences:
+        parts.append(f"a body of {plural(len(sentences), 'sentence')}")
     if draft.authors:
         parts.append(plural(len(draft.authors), "author"))
     if draft.year:
@@ -294,7 +315,7 @@ def _from_document(
     lines = [f"{name} ({kind}): {', '.join(parts)}"]
     notices = (untitled, shortened, *document.notices)
     lines += [f"{name}: {notice}" for notice in notices if notice]
-    query = draft.to_query(name, "query")
+    query = replace(draft.to_query(name, "query"), body=sentences)
     return QueryFile(
         (query,), document.cited, tuple(lines), tuple(document.lines), name=name
     )

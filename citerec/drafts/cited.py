@@ -68,14 +68,7 @@ def cited_references(
     """
     if not keys:
         return PaperList(())
-    faults: list[str] = []
-    by_source = [
-        _from_file(file, path, faults, project) for file in dict.fromkeys(files)
-    ]
-    formatted = _formatted(source, path)
-    if not formatted[1] or any(entries for _, entries in by_source):
-        notices += faults
-    by_source.append(formatted)
+    by_source = entries_by_source(files, source, path, notices, project)
     # the first of a repeated key counts
     entries = dict(ChainMap(*(entries for _, entries in by_source)))
     if not entries:
@@ -92,6 +85,27 @@ def cited_references(
             f"{plural(len(missing), 'citation key')} not in {sources}: {some}"
         )
     return PaperList(tuple(entries[key] for key in wanted if key in entries))
+
+
+def entries_by_source(
+    files: Sequence[str],
+    source: str,
+    path: Path | None,
+    notices: list[str],
+    project: Path | None = None,
+) -> list[tuple[str, dict[str, Entry]]]:
+    """Return the name of each bibliography of a draft, and its entries by key; the formatted references are last.
+
+    `notices` receives a line for each bibliography that is not used, unless formatted references stand in for all.
+    """
+    faults: list[str] = []
+    by_source = [
+        _from_file(file, path, faults, project) for file in dict.fromkeys(files)
+    ]
+    formatted = _formatted(source, path)
+    if not formatted[1] or any(entries for _, entries in by_source):
+        notices += faults
+    return [*by_source, formatted]
 
 
 def _from_file(

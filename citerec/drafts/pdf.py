@@ -35,6 +35,31 @@ def read(data: bytes, name: str) -> Document:
 
     BadInputError if it is encrypted, damaged or has no text; MissingExtraError if pypdfium2 is not installed.
     """
+    lines = without_heads(read_lines(data, name))
+    texts = [line.text for line in lines]
+    first = [line for line in lines if line.page < PAGES]
+    starts = (
+        n
+        for n, text in enumerate(texts)
+        if _abstract_label(text) or part_at(text) is Part.INTRODUCTION
+    )
+    text = texts[next(starts, 0) :]  # without title and authors
+    body = joined(text)
+    if text and part_at(text[0]) is Part.INTRODUCTION:
+        body = joined(text[1:])
+    return Document(
+        draft=Entry(title=title_of(first), abstract=abstract_of(first)),
+        body=body[:MAX_CHARACTERS],
+        cited=references_of(lines),
+        lines=text,
+    )
+
+
+def read_lines(data: bytes, name: str) -> "list[Line]":
+    """Return the lines of a PDF, running heads and page numbers among them.
+
+    BadInputError if it is encrypted, damaged or has no text; MissingExtraError if pypdfium2 is not installed.
+    """
     with extra("drafts"):
         import pypdfium2
     lines: list[Line] = []
@@ -50,28 +75,18 @@ def read(data: bytes, name: str) -> Document:
             pypdfium2.raw.FPDF_ERR_SECURITY,
         ):
             fault = "is encrypted; save it without a password"
-    texts = [line.text for line in lines]
-    if len(_LETTERS.findall("".join(texts[:1_000]))) < 20:
+    if len(_LETTERS.findall("".join(line.text for line in lines[:1_000]))) < 20:
         raise BadInputError(
             name,
             f"this is a PDF; citerec reads the text of a PDF, but this one {fault}",
         )
-    first = [line for line in lines if line.page < PAGES]
-    starts = (
-        n
-        for n, text in enumerate(texts)
-        if _abstract_label(text) or part_at(text) is Part.INTRODUCTION
-    )
-    text = texts[next(starts, 0) :]  # without title and authors
-    body = joined(text)
-    if text and part_at(text[0]) is Part.INTRODUCTION:
-        body = joined(text[1:])
-    return Document(
-        draft=Entry(title=title_of(first), abstract=abstract_of(first)),
-        body=body[:MAX_CHARACTERS],
-        cited=_references(lines),
-        lines=text,
-    )
+    return lines
+
+
+def without_heads(lines: "Sequence[Line]") -> "list[Line]":
+    """Return lines without running heads and page numbers: what repeats at the top or the bottom of pages."""
+    heads = Counter(line.head for line in lines if line.head)
+    return [line for line in lines if heads[line.head] < 2]
 
 
 # --- the lines of the pages
@@ -110,15 +125,16 @@ class Line(NamedTuple):
 
 
 def _lines(document: "PdfDocument") -> list[Line]:
-    """Return the lines of all pages, without running heads, page numbers, numbers of lines and rotated text."""
+    """Return the lines of all pages, without numbers of lines and rotated text."""
     from pypdfium2 import raw
 
     matrix = raw.FS_MATRIX()
     x = c_double()
     y = c_double()
     lines: list[Line] = []
+    end = process_time() + MAX_SECONDS / 2
     for number, page in enumerate(document):
-        if number >= PAGES and process_time() > MAX_SECONDS / 2:
+        if number >= PAGES and process_time() > end:
             break
         content = page.get_textpage()
         for match in _LINE.finditer(
@@ -154,8 +170,7 @@ def _lines(document: "PdfDocument") -> list[Line]:
     if is_every or fifths > max(0.6 * numbered, len(lines) / 20):
         number = _NUMBER if is_every else _FIFTH
         lines = [line._replace(text=number.sub("", line.text)) for line in lines]
-    heads = Counter(line.head for line in lines if line.head)
-    return [line for line in lines if line.text and heads[line.head] < 2]
+    return [line for line in lines if line.text]
 
 
 def _blocks(lines: Sequence[Line]) -> list[list[Line]]:
@@ -212,7 +227,7 @@ def title_of(lines: Sequence[Line]) -> str:
 # --- the references
 
 
-def _references(lines: Sequence[Line]) -> PaperList:
+def references_of(lines: Sequence[Line]) -> PaperList:
     """Return the references after the last heading "References"; without one, the last list from 1 to 5 or more."""
     texts = [line.text for line in lines]
     heads = [n for n, text in enumerate(texts) if part_at(text) is Part.REFERENCES]

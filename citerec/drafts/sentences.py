@@ -1,4 +1,4 @@
-"""Finds the sentences of a draft that make a claim without a reference."""
+"""Finds the sentences of a draft: those of its body, and those that make a claim without a reference."""
 
 import re
 from collections import Counter
@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from citerec.display import one_line
 from citerec.drafts.cited import joined
-from citerec.drafts.context import has_marker
+from citerec.drafts.context import has_marker, without_markers
 from citerec.drafts.headings import Part, part_at, part_of, without_label
 from citerec.text import sentences, word_count
-from citerec.types import MAX_TITLE, Query
+from citerec.types import MAX_TITLE, Query, Sentence
 
 LEAST_WORDS = 5  # of a sentence
 _REPEATED = 3  # lines that occur as often are running heads
@@ -21,7 +21,7 @@ _CAPTION = re.compile(
     r"(?:fig(?:ure|\.)?|table|tab\.|listing|algorithm)\s*\d+\s*[.:|]", re.I
 )
 _STATED = re.compile(r"[.!。！]\W*$")  # no question, no cell of a table, no label
-_AFTER_STOP = re.compile(
+AFTER_STOP = re.compile(
     r"([.!?。！？])\s?((?:\[[^\[\]]{0,50}(?:[@\d]|CITE)[^\[\]]{0,500}\](?:\s?(?=\[))?)++)"
     r"(?=\s|[^\x00-\x7f]|$)(?!\s+[a-z])"  # a textual citation, of whose sentence it is the subject
 )
@@ -47,8 +47,38 @@ def uncited(draft: Query, lines: Sequence[str]) -> Iterator[Query]:
                 and len(text) <= MAX_TITLE
             ):
                 yield replace(
-                    draft, id=f"{number}", named=False, context=text, section=heading
+                    draft,
+                    id=f"{number}",
+                    named=False,
+                    context=text,
+                    section=heading,
+                    body=(),
                 )
+
+
+_NOT_BODY = frozenset({Part.ABSTRACT, Part.AUTHORS, Part.KEYWORDS})
+
+
+def body_of(lines: Sequence[str]) -> tuple[Sentence, ...]:
+    """Return the sentences of a draft from its introduction on, without citation markers; `lines` as in `uncited`.
+
+    Without an introduction, all but the abstract. Captions and sentences of few words are left out.
+    """
+    found = list[Sentence]()
+    has_begun = False
+    for heading, paragraph in paragraphs(lines):
+        part = part_of(heading)
+        if part is Part.INTRODUCTION and not has_begun:
+            found.clear()  # names and addresses, or an abstract without a heading
+            has_begun = True
+        if part in _NOT_BODY:
+            continue
+        for text in paragraph:
+            plain = without_markers(text)
+            is_prose = word_count(plain) >= LEAST_WORDS and not _CAPTION.match(text)
+            if is_prose and len(text) <= MAX_TITLE:
+                found.append(Sentence(plain, heading, has_marker(text)))
+    return tuple(dict.fromkeys(found))
 
 
 def paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
@@ -68,7 +98,7 @@ def paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
         if not line or title or part_at(line):
             if kept:
                 paragraph = without_label(one_line(joined(kept)))
-                yield heading, sentences(_AFTER_STOP.sub(r" \2\1 ", paragraph))
+                yield heading, sentences(AFTER_STOP.sub(r" \2\1 ", paragraph))
             text = title["text"] if title else ""
             heading = text or line or heading
             kept = []

@@ -22,7 +22,13 @@ from citerec.files.arrays import Rows, Scores
 from citerec.files.trec import Qrels, Run
 from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import IndexFolder
-from citerec.pipeline import Pipeline, RerankingStage, configure_for_ranker, rank_stages
+from citerec.pipeline import (
+    Pipeline,
+    RerankingStage,
+    configure_for_ranker,
+    contexts_of,
+    rank_stages,
+)
 from citerec.plugins import Plugins
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import declared_features
@@ -427,7 +433,8 @@ class Systems:
             reranker = self.reranker_of(name, self._log) if self.config.rerank else None
             if notice := retriever_notice(ranker, self.config.retrievers, self.index):
                 self._log(notice)
-            stages = rank_stages(graph, ranker, reranker)
+            contexts = contexts_of(graph, first_stage)
+            stages = rank_stages(graph, ranker, reranker, contexts)
         elif name == EXPANDED:
             stages = (CandidateExpander(graph),)
         return Pipeline(first_stage, stages, depth)

@@ -65,6 +65,7 @@ def items(result: Result, fields: Sequence[str] = ()) -> list[dict[str, Any]]:
             },
             "probability": item.probability,
             "reasons": list(item.reasons),
+            **({"passage": item.passage} if item.passage else {}),
             **{name: _field(item.paper, name) for name in fields},
         }
         for item in result.recommendations

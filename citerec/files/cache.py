@@ -49,6 +49,21 @@ def private_folder(folder: Path) -> bool:
     return os.access(folder, os.W_OK)
 
 
+def kept(file: Path) -> bytes:
+    """Return what a file of the cache holds; empty if there is none that can be read, and is this user's own."""
+    with suppress(OSError):
+        return file.read_bytes() if is_private(file) else b""
+    return b""
+
+
+def keep(file: Path, content: bytes) -> None:
+    """Write a file of the cache, where it can be written."""
+    if private_folder(file.parent):
+        with suppress(OSError, OutputError), replacing(file) as temporary:
+            temporary.touch(mode=0o600)
+            temporary.write_bytes(content)
+
+
 def sha256_of_files(files: Sequence[Path]) -> str:
     """Return one sha256 of the contents of files, in the given order; for one file its own sha256.
 
@@ -70,7 +85,7 @@ def sha256_of_files(files: Sequence[Path]) -> str:
     before = identity()
     name = hashlib.sha256(before.encode()).hexdigest()
     file = cache / "sha256" / name if cache else None
-    cached = file.read_text(errors="replace") if file and is_private(file) else ""
+    cached = kept(file).decode(errors="replace") if file else ""
     if re.fullmatch("[0-9a-f]{64}", cached):
         return cached
     hashed = hashlib.sha256()
@@ -81,8 +96,6 @@ def sha256_of_files(files: Sequence[Path]) -> str:
     if file:
         newest = max(file.stat().st_ctime for file in files)
         settled = before == identity() and abs(time.time() - newest) > SETTLED_SECONDS
-        if settled and private_folder(file.parent):
-            with suppress(OSError, OutputError), replacing(file) as temporary:
-                temporary.touch(mode=0o600)
-                temporary.write_text(digest)
+        if settled:
+            keep(file, digest.encode())
     return digest

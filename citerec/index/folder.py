@@ -34,6 +34,7 @@ from citerec.files.checksums import (
     sealed,
     unexpected,
 )
+from citerec.index.contexts import CONTEXTS, Contexts, open_contexts
 from citerec.index.graph import Graph, open_graph
 from citerec.index.papers import Papers, open_lookup
 from citerec.index.splits import FOLDER as SPLITS_FOLDER
@@ -93,6 +94,17 @@ class IndexFolder:
     graph: Graph  # citations among the papers of the index
     # rank of each row's docid among all docids, shape (papers,): breaks ties
     id_rank: Rows
+    contexts: Contexts | None = None  # None if no paper has any
+
+    @property
+    def years(self) -> Rows:
+        """The year of each paper, shape (papers,)."""
+        return self.papers.years
+
+    @property
+    def tokens(self) -> int:
+        """The number of tokens of all papers, for BM25."""
+        return self.manifest.counts.get("bm25_tokens", 0)
 
     @property
     def bm25(self) -> Path:
@@ -221,6 +233,13 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
         part = ID_RANK
         rank: Rows = open_array(path / part, np.int32, length=len(papers))
         check_rows(part, rank, len(papers), distinct=True)
+        contexts = None
+        if (count := manifest.counts.get(CONTEXTS)) is not None:
+            part = CONTEXTS
+            tokens = manifest.counts["contexts_tokens"]
+            contexts = open_contexts(path / part, papers.years, tokens)
+            if len(contexts) != count:
+                raise ValueError(f"it holds {len(contexts):,} contexts")
         part = NAME
         settings = manifest.settings
         if settings.get("encoder") or settings.get("dense"):
@@ -231,7 +250,7 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = " ".join(str(error).split())
         raise IndexDamagedError(path, [f"{part} cannot be read ({reason})"]) from error
-    return IndexFolder(path, manifest, papers, graph, rank)
+    return IndexFolder(path, manifest, papers, graph, rank, contexts)
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -175,7 +175,7 @@ class Papers:
 
         `lookup` is None while the index is built.
         """
-        self._table: pa.Table = _open_table(path)
+        self._table: pa.Table = open_table(path, SCHEMA, _FORMER)
         self.lookup = lookup
 
     def __len__(self) -> int:
@@ -249,17 +249,7 @@ class Papers:
 
     def texts(self, name: str, rows: Rows) -> Any:
         """Return a text column for some rows, in the order of `rows`, as an Arrow array."""
-        order = np.argsort(rows, kind="stable")
-        parts = [
-            self._table[name]
-            .chunk(batch)
-            .take(_as_rows([row - batch * BATCH for row in group]))
-            for batch, group in groupby(
-                rows[order].tolist(), key=lambda row: row // BATCH
-            )
-        ]
-        inverse = _as_rows(np.argsort(order).tolist())
-        return pa.concat_arrays(parts).take(inverse) if parts else _NO_TEXTS
+        return texts_at(self._table, name, rows)
 
     def column(self, name: str) -> Any:
         """Return a text column as one Arrow array."""
@@ -316,14 +306,25 @@ def codes(texts: Any) -> tuple[Any, Rows]:
     )
 
 
-def _open_table(path: Path) -> Any:
-    """Map the table into memory, and check the offsets of its texts, which Arrow does not check.
+def texts_at(table: Any, name: str, rows: Rows) -> Any:
+    """Return a text column of a table for some rows, in the order of `rows`, as an Arrow array."""
+    order = np.argsort(rows, kind="stable")
+    parts = [
+        table[name].chunk(batch).take(_as_rows([row - batch * BATCH for row in group]))
+        for batch, group in groupby(rows[order].tolist(), key=lambda row: row // BATCH)
+    ]
+    inverse = _as_rows(np.argsort(order).tolist())
+    return pa.concat_arrays(parts).take(inverse) if parts else _NO_TEXTS
+
+
+def open_table(path: Path, *schemas: Any) -> Any:
+    """Map a table of one of some schemas into memory, and check the offsets of its texts, which Arrow does not check.
 
     That takes a few milliseconds per million papers; the texts are not read.
     """
     try:
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
-        if reader.schema not in (SCHEMA, _FORMER):
+        if reader.schema not in schemas:
             raise ValueError(
                 f"it has other columns: {', '.join(reader.schema.names)}"[:120]
             )
@@ -334,7 +335,7 @@ def _open_table(path: Path) -> Any:
                 if not 0 < len(chunk) <= BATCH or (
                     len(chunk) < BATCH and number < len(column.chunks)
                 ):
-                    raise ValueError(f"batch {number} holds {len(chunk):,} papers")
+                    raise ValueError(f"batch {number} holds {len(chunk):,} rows")
     except (pa.ArrowException, MemoryError, OverflowError, UnicodeDecodeError) as error:
         raise ValueError(one_line(str(error))[:120]) from error
     return table

@@ -25,6 +25,7 @@ from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.spec import Similarity
 from citerec.errors import IndexDamagedError, ModelError, writing
 from citerec.files.arrays import Counts, Flags, Rows, Scores, Vectors
+from citerec.index.contexts import CONTEXTS
 from citerec.index.folder import DENSE, IndexFolder
 from citerec.rules.eligible import mask
 from citerec.types import Eligibility, Json, Progress, no_progress
@@ -138,10 +139,23 @@ def write_dense(
 
 def vectors_of(index: IndexFolder) -> "DenseIndex":
     """Open the vectors of an index; IndexDamagedError if they cannot be read."""
+    return _opened(index, DENSE, index.manifest.settings["dense"], index.papers.years)
+
+
+def vectors_of_contexts(index: IndexFolder) -> "DenseIndex | None":
+    """Open the vectors of the contexts of an index, whose rows are their numbers; None without any.
+
+    IndexDamagedError if they cannot be read.
+    """
+    settings = index.manifest.settings.get(CONTEXTS)
+    if not (settings and index.contexts):
+        return None
+    return _opened(index, f"{CONTEXTS}/{DENSE}", settings, index.contexts.years)
+
+
+def _opened(index: IndexFolder, part: str, settings: Json, years: Rows) -> "DenseIndex":
     try:
-        return open_dense(
-            index.path / DENSE, index.manifest.settings["dense"], index.papers.years
-        )
+        return open_dense(index.path / part, settings, years)
     except (
         OSError,
         EOFError,
@@ -151,7 +165,7 @@ def vectors_of(index: IndexFolder) -> "DenseIndex":
         AttributeError,
     ) as error:
         raise IndexDamagedError(
-            index.path, [f"{DENSE}/ cannot be read ({error})"]
+            index.path, [f"{part}/ cannot be read ({error})"]
         ) from error
 
 

@@ -286,7 +286,9 @@ class CandidateExpander:
                     snapshot=snapshot,
                     query_vector=retrieved.query_vector,
                     sentences=retrieved.sentences,
+                    body=retrieved.body,
                     agreement=retrieved.agreement,
+                    contexts=retrieved.contexts,
                 )
             )
         return expanded

@@ -37,9 +37,10 @@ from citerec.rank.expand import (
 from citerec.rerank.reranker import NAME as RERANK
 from citerec.retrieve.fuse import min_max, ranks_and_scores
 from citerec.text import STOP_WORDS, contents
-from citerec.types import Query
+from citerec.types import Query, SentenceScores
 
 NEAR = 20  # closest candidates of a sentence, as many as a list of references shows
+HIGHEST = 3  # sentences of a body that are averaged
 OLDEST = 30  # years; the largest age
 COVERED = 0.8  # a draft of the corpus' field is that near to its candidates, or nearer
 REFERENCES = 5  # in the corpus, of a paper, in most corpora
@@ -61,6 +62,8 @@ class Group(StrEnum):
     VENUE = "venue"
     TEXT = "text"
     LIST = "list"  # of the whole list, so of its calibration and not of its order
+    BODY = "body"  # of the text of a draft, for a model of its own
+    CONTEXTS = "contexts"  # sentences that cite, where an index has some
     ADDED = "added"  # of packages and programs
 
 
@@ -121,6 +124,24 @@ class Signals:
         points = np.zeros(len(self.rows))
         points[ranks > 0] = scale(hits.scores)[ranks[ranks > 0] - 1]
         return points
+
+    def context_scores(self, name: str) -> Values:
+        """Return the scores of each candidate by the contexts that cite it, scaled to [0, 1]; 0 where none was found.
+
+        `name` is that of their search, "bm25" or "dense".
+        """
+        if (hits := self.candidates.contexts.get(name)) is None:
+            return self.missing
+        scores = ranks_and_scores(hits, self.rows)[1]
+        return np.nan_to_num(scores) / max(float(hits.scores.max(initial=0)), 1e-9)
+
+    def context_rank(self) -> Values:
+        """Return the best of 1 / (60 + rank) of each candidate by both searches of contexts; 0 where not found."""
+        lists = self.candidates.contexts.values()
+        if not lists:
+            return self.missing
+        ranks = np.array([ranks_and_scores(hits, self.rows)[0] for hits in lists])
+        return np.where(ranks > 0, 1 / (RRF_K0 + ranks), 0).max(axis=0)
 
     def mean_rank(self) -> Values:
         """The mean of the reciprocal ranks of all retrievers."""
@@ -204,11 +225,13 @@ class Signals:
     @cached_property
     def cosines(self) -> Table | None:
         """The cosines of title and sentences, in this order, and the candidates; None without vectors."""
-        vectors = self.candidates.sentences.vectors
+        return self._cosines(self.candidates.sentences)
+
+    def _cosines(self, sentences: SentenceScores) -> Table | None:
         vector = self.candidates.query_vector
-        if vectors is None or vector is None:
+        if sentences.vectors is None or vector is None:
             return None
-        return unit(vectors()) @ vector.of_papers(self.rows).T
+        return unit(sentences.vectors()) @ vector.of_papers(self.rows).T
 
     def coverage(self) -> Values:
         """How near the query is to its `NEAR` closest candidates / these to theirs, by mean cosine, less `COVERED`.
@@ -236,6 +259,22 @@ class Signals:
         scores = self.candidates.sentences.bm25
         return scores(self.rows) if scores else None
 
+    @cached_property
+    def body_cosines(self) -> Table | None:
+        """The cosines of the sentences of the body and the candidates; None without a body or vectors."""
+        return self._cosines(self.candidates.body)
+
+    @cached_property
+    def body_bm25(self) -> Table | None:
+        """The BM25 scores of the sentences of the body and the candidates; None without a body or BM25."""
+        scores = self.candidates.body.bm25
+        return scores(self.rows) if scores else None
+
+    def body_title(self) -> Values:
+        """The share of the words of each title that the body contains; unknown without a body."""
+        text = " ".join(sentence.text for sentence in self.query.body)
+        return found_in(text, self.titles) if text else self.missing
+
     def over(self, table: Table | None, reduce: Callable[[Table], Values]) -> Values:
         """Reduce a table of sentences and candidates to one value per candidate; unknown without the table."""
         return self.missing if table is None else reduce(table)
@@ -261,6 +300,12 @@ def standardised(table: Table) -> Table:
     return (table - table.mean(axis=1, keepdims=True)) / np.maximum(
         spread, np.float32(1e-6)
     )
+
+
+def highest(table: Table) -> Scores:
+    """Return the mean of the `HIGHEST` highest standardised scores of each candidate, shape (candidates,)."""
+    best = np.sort(standardised(table), axis=0)[-HIGHEST:]
+    return best.mean(axis=0)
 
 
 def table_ranks(table: Table) -> Table:
@@ -306,9 +351,6 @@ class Feature:
     ] = ()  # further groups; the feature is missing without one of them
     reason: Reason = "value"
     direction: Direction = "free"
-    # Of its value in the score of a paper for one sentence: the trees were trained on drafts, which hold more words.
-    # See experiments/CONTEXTS.md.
-    sentence_weight: float = 0.0
 
     @property
     def groups(self) -> frozenset[Group]:
@@ -323,13 +365,10 @@ def own(
     meaning: str,
     reason: Reason,
     direction: Direction,
-    sentence_weight: float,
     needs: tuple[Group, ...] = (),
 ) -> Feature:
     """Make a row of `FEATURES`, which states each property."""
-    return Feature(
-        name, group, compute, meaning, needs, reason, direction, sentence_weight
-    )
+    return Feature(name, group, compute, meaning, needs, reason, direction)
 
 
 # fmt: off
@@ -337,102 +376,125 @@ FEATURES: tuple[Feature, ...] = (
     own("bm25", Group.LEXICAL,
         lambda s: s.scaled_scores("bm25", lambda scores: scores / max(float(scores.max(initial=0)), 1e-9)),
         "BM25 score / the query's best; 0 where not found",
-        "bm25", "rising", 1),
+        "bm25", "rising"),
     own("bm25_rank", Group.LEXICAL, lambda s: s.reciprocal_ranks("bm25"),
         f"1 / ({RRF_K0} + rank by BM25); 0 where not found",
-        "bm25", "rising", 0),
+        "bm25", "rising"),
     own("dense", Group.SEMANTIC, lambda s: s.scaled_scores("dense", min_max),
         "similarity of the vectors, min-max scaled to [0, 1] over the hits",
-        "dense", "rising", 1),
+        "dense", "rising"),
     own("dense_rank", Group.SEMANTIC, lambda s: s.reciprocal_ranks("dense"),
         f"1 / ({RRF_K0} + rank by vectors); 0 where not found",
-        "dense", "rising", 0),
+        "dense", "rising"),
     own("rrf", Group.LEXICAL, Signals.mean_rank,
         f"mean of 1 / ({RRF_K0} + rank) over the first-stage retrievers",
-        "bm25", "rising", 0),
+        "bm25", "rising"),
     own("rerank", Group.RERANKER, lambda s: s.missing,  # see `ltr.with_rerank_feature`
         "probability of a citation by the cross-encoder; NaN where not reranked",
-        "rerank", "rising", 0),
+        "rerank", "rising"),
     own("cited_by_similar", Group.GRAPH, lambda s: s.candidates.neighbour_scores.cited_by,
         "total weight of the neighbours that cite it, in [0, 1]",
-        "cited_by_similar", "rising", 0),
+        "cited_by_similar", "rising"),
     own("cited_by_closest", Group.GRAPH, lambda s: s.candidates.neighbour_scores.cited_by_closest,
         f"likewise, of the {CLOSEST} closest neighbours",
-        "cited_by_similar", "rising", 0),
+        "cited_by_similar", "rising"),
     own("cited_by_similar_count", Group.GRAPH, lambda s: s.candidates.neighbour_scores.cited_by_count,
         "number of neighbours that cite it",
-        "cited_by_similar", "rising", 0),
+        "cited_by_similar", "rising"),
     own("co_cited", Group.GRAPH, lambda s: s.candidates.neighbour_scores.co_cited,
         "weighted cosine of co-citation with the neighbours",
-        "co_cited", "rising", 0),
+        "co_cited", "rising"),
     own("coupled", Group.GRAPH, lambda s: s.candidates.neighbour_scores.coupled,
         "weighted cosine of bibliographic coupling with the neighbours",
-        "coupled", "rising", 0),
+        "coupled", "rising"),
     own("coupling", Group.GRAPH, Signals.coupling,
         "cosine of its references and the query's known references; NaN if none is known",
-        "coupling", "rising", 0),
+        "coupling", "rising"),
     own("citations", Group.POPULARITY, lambda s: s.log_counts(s.snapshot.citations(s.rows)),
         "log(1 + known citations)",
-        "citations", "free", 0),
+        "citations", "free"),
     own("citations_3y", Group.POPULARITY, lambda s: s.log_counts(s.snapshot.recent_citations(s.rows)),
         "log(1 + known citations of the last 3 years)",
-        "citations_3y", "free", 0),
+        "citations_3y", "free"),
     own("age", Group.POPULARITY, Signals.age,
         f"years before the query, at most {OLDEST}",
-        "none", "free", 0),
+        "none", "free"),
     own("author_overlap", Group.AUTHORS, Signals.author_overlap,
         "share of the query's authors that wrote it",
-        "author_overlap", "rising", 0),
+        "author_overlap", "rising"),
     own("self_cited", Group.AUTHORS, Signals.self_citations,
         "log(1 + known papers of the query's authors that cite it)",
-        "self_cited", "rising", 0),
+        "self_cited", "rising"),
     own("venue_match", Group.VENUE, lambda s: same_venue(s.index.papers, s.query.venue, s.rows),
         "1 if it appeared in the query's venue, else 0",
-        "venue_match", "rising", 0),
+        "venue_match", "rising"),
     own("title_overlap", Group.TEXT, lambda s: jaccard(title_words(s.query.title), s.titles),
         "Jaccard similarity of the words of both titles",
-        "bm25", "rising", 0),
+        "bm25", "rising"),
     own("no_abstract", Group.TEXT, lambda s: ~s.has_abstract,
         "1 if it has no abstract, else 0",
-        "none", "free", 0),
+        "none", "free"),
     own("abstracts", Group.TEXT, lambda s: np.full(len(s.rows), s.has_abstract.mean()),
         "share of the candidates that have an abstract",
-        "none", "free", 0),
+        "none", "free"),
     own("linked_similarity", Group.GRAPH, Signals.linked_similarity,
         "cosine of the vectors of the query and of its references and citing papers (mean), min-max scaled",
-        "dense", "rising", 0, needs=(Group.SEMANTIC,)),
+        "dense", "rising", needs=(Group.SEMANTIC,)),
     own("walk", Group.GRAPH, Signals.walk,
         f"visits by a walk of {STEPS} steps from the best {SEEDS} candidates / the most visited",
-        "cited_by_similar", "rising", 0),
+        "cited_by_similar", "rising"),
     own("venue_citations", Group.VENUE, lambda s: s.lookups.venue_rates.rates(s.snapshot, s.query.venue, s.rows),
         "share of its venue in the known references of the query's venue",
-        "none", "rising", 0, needs=(Group.GRAPH,)),
+        "none", "rising", needs=(Group.GRAPH,)),
     own("sentence", Group.SEMANTIC,  # the title counts where it is alone
         lambda s: s.over(s.cosines, lambda t: standardised(t[1:] if len(t) > 1 else t).max(axis=0)),
         "highest similarity of its vector and a sentence's, in standard deviations over the candidates",
-        "dense", "rising", 0),
+        "dense", "rising"),
     own("sentences_near", Group.SEMANTIC, lambda s: s.over(s.cosines, near),
         f"sentences and title of which it is among the {NEAR} closest candidates",
-        "dense", "rising", 0),
+        "dense", "rising"),
     own("sentence_bm25", Group.LEXICAL, lambda s: s.over(s.sentence_bm25, lambda t: standardised(t).max(axis=0)),
         "highest BM25 score for title or sentence, in standard deviations over the candidates",
-        "bm25", "rising", 0),
+        "bm25", "rising"),
     own("sentence_bm25_rank", Group.LEXICAL,
         lambda s: s.over(s.sentence_bm25, lambda t: table_ranks(t).max(axis=0)),
         f"1 / ({RRF_K0} + best rank among the candidates by one of these scores)",
-        "bm25", "rising", 0),
+        "bm25", "rising"),
     own("title_found", Group.TEXT, lambda s: found_in(s.query.context or contents(s.query), s.titles),
         "share of its title's words that the draft, or its sentence, contains; words of few titles count more",
-        "bm25", "rising", 2),
+        "bm25", "rising"),
+    own("body_sentence", Group.BODY,
+        lambda s: s.over(s.body_cosines, lambda t: standardised(t).max(axis=0)),
+        "highest similarity of its vector and that of a sentence of the body, in standard deviations",
+        "dense", "rising", needs=(Group.SEMANTIC,)),
+    own("body_sentences", Group.BODY, lambda s: s.over(s.body_cosines, highest),
+        f"likewise, the mean of the {HIGHEST} highest",
+        "dense", "rising", needs=(Group.SEMANTIC,)),
+    own("body_bm25", Group.BODY, lambda s: s.over(s.body_bm25, lambda t: standardised(t).max(axis=0)),
+        "highest BM25 score for a sentence of the body, in standard deviations over the candidates",
+        "bm25", "rising", needs=(Group.LEXICAL,)),
+    own("body_title", Group.BODY, Signals.body_title,
+        "share of its title's words that the body contains; words of few titles count more",
+        "bm25", "rising", needs=(Group.TEXT,)),
     own("coverage", Group.LIST, Signals.coverage,
         f"similarity of the draft and its {NEAR} closest candidates / of these and theirs, less {COVERED}, at most 0",
-        "none", "free", 0, needs=(Group.SEMANTIC,)),
+        "none", "free", needs=(Group.SEMANTIC,)),
     own("references", Group.LIST, Signals.references,
         f"log(mean number of known references of the latest tenth of the citing papers / {REFERENCES})",
-        "none", "free", 0, needs=(Group.GRAPH,)),
+        "none", "free", needs=(Group.GRAPH,)),
     own("known", Group.LIST, lambda s: np.full(len(s.rows), bool(s.cited)),
         "1 if references of the draft are known, else 0",
-        "none", "free", 0),
+        "none", "free"),
+    # of the sentences that cite papers, see `citerec.rank.contexts`
+    own("context_bm25", Group.CONTEXTS, lambda s: s.context_scores("bm25"),
+        "BM25 scores of the sentences that cite it / those of the best paper; 0 where none was found",
+        "none", "rising"),
+    own("context_dense", Group.CONTEXTS, lambda s: s.context_scores("dense"),
+        "likewise, by vectors",
+        "none", "rising", needs=(Group.SEMANTIC,)),
+    own("context_rank", Group.CONTEXTS, Signals.context_rank,
+        f"1 / ({RRF_K0} + rank by these scores), the better one; 0 where not found",
+        "none", "rising"),
 )
 # fmt: on
 NAMES: tuple[str, ...] = tuple(feature.name for feature in FEATURES)

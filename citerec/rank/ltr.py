@@ -48,6 +48,9 @@ from citerec.types import CandidateSet, Hits, Progress, Query, QueryBatch, no_pr
 NAME = "ranker"  # the name of the hits of this stage
 SPEC = "ranker.json"
 DEFAULT = Path(__file__).parent / "default"  # the ranker of the package
+# whose scores are added to those of a trained ranker: for a sentence, and for a draft with its text
+SENTENCES = Path(__file__).parent / "sentences"
+TEXTS = Path(__file__).parent / "texts"
 TOP = 100  # best papers of a list, on which the calibration is fitted
 
 ListFeature = Literal["coverage", "references", "known"]  # features of `Group.LIST`
@@ -354,6 +357,7 @@ class RankedCandidates(CandidateSet):
     matrix: Matrix  # shape (papers, features), in the order of `expanded`
     expanded: ExpandedCandidates  # the candidates before, with the known citations and the neighbours of the query
     cited: Sequence[int]  # rows of the known references of the query
+    addition: Ranker | None = None  # the model whose scores are added to the ranker's
 
 
 class LtrStage:
@@ -373,8 +377,38 @@ class LtrStage:
         self._ranker = ranker
         self._reranker = reranker
         self._id_rank = graph.index.id_rank
-        of_list = ranker.calibration.weights if ranker.calibration else ()
-        self._features = Features(graph, (*ranker.features, *of_list), ranker.added)
+        self._graph = graph
+        self._features = self._computed(ranker)
+        # by their folders, opened on first use
+        self._additions = dict[Path, tuple[Ranker, Features]]()
+
+    def _computed(self, *models: LtrModel) -> Features:
+        """Return what computes the features of models; what the variant of the ranker may not read is missing."""
+        names = set[str]()
+        for model in models:
+            names |= {*model.features}
+            if model.calibration:
+                names |= model.calibration.weights.keys()
+        if isinstance(self._ranker, Ranker):
+            reads = self._ranker.variant.reads
+            barred = {
+                feature.name
+                for feature in FEATURES
+                if feature.group is not Group.LIST and not reads(feature)
+            }
+            names -= barred
+        return Features(self._graph, names, self._ranker.added)
+
+    def _addition(self, query: Query) -> tuple[Ranker | None, Features]:
+        """Return the model whose scores are added for a query, if any, and the features."""
+        is_searched = query.is_sentence or query.body
+        if not is_searched or not isinstance(self._ranker, Ranker):
+            return None, self._features
+        folder = SENTENCES if query.is_sentence else TEXTS
+        if folder not in self._additions:
+            model = open_ranker(folder)
+            self._additions[folder] = model, self._computed(self._ranker, model)
+        return self._additions[folder]
 
     def run(
         self,
@@ -391,7 +425,8 @@ class LtrStage:
             cited = batch.known_references(place)
             # on more threads sums differ in the last bits
             with _LIMITED, _openblas().limit(limits=1):
-                matrix = self._features.matrix(query, expanded, cited)
+                _, features = self._addition(query)
+                matrix = features.matrix(query, expanded, cited)
             ranked.append(self._ordered(query, matrix, expanded, cited))
         if self._reranker is None:
             return ranked
@@ -423,26 +458,24 @@ class LtrStage:
         scored: Mapping[str, Hits] | None = None,
     ) -> RankedCandidates:
         scores = self._ranker.score(matrix)
+        calibration = self._ranker.calibration
+        addition, _ = self._addition(query)
+        if addition:
+            scores += addition.score(matrix[:, : len(NAMES)])
+            calibration = addition.calibration
         hits = Hits.ordered(candidates.rows, scores, self._id_rank)
         probabilities = None
-        if calibration := self._ranker.calibration:
+        if calibration:
             # its features are equal for all papers of a list, so the order of `matrix` does not matter
             values = calibration.probabilities(hits.scores, matrix).astype(np.float32)
             probabilities = Hits(hits.rows, values)
-            # without a calibration, the scale of the scores is unknown
-            if query.is_sentence:
-                columns = (*FEATURES, *self._ranker.added)
-                weights = np.array([column.sentence_weight for column in columns])
-                places = np.flatnonzero(weights)
-                added = np.nan_to_num(matrix[:, places]) @ weights[places]
-                scores = (scores + added).astype(np.float32)
-                hits = Hits.ordered(candidates.rows, scores, self._id_rank)
         return RankedCandidates(
             hits,
             {**candidates.hits_by_source, **(scored or {}), NAME: hits},
             matrix=matrix,
             expanded=candidates,
             cited=cited,
+            addition=addition,
             probabilities=probabilities,
             agreement=candidates.agreement,
         )

@@ -13,12 +13,14 @@ from textwrap import shorten
 import numpy as np
 import numpy.typing as npt
 
-from citerec.bibliography.keys import same_person
+from citerec.bibliography.keys import same_person, split_name
 from citerec.display import percentage, plural
+from citerec.drafts.context import without_markers
 from citerec.files.arrays import Rows
 from citerec.graph.temporal import RECENT_YEARS, GraphSnapshot, TemporalGraph
 from citerec.index.papers import NO_YEAR, Papers
-from citerec.rank.expand import NeighbourScores
+from citerec.rank.contexts import ContextRetriever
+from citerec.rank.expand import ExpandedCandidates, NeighbourScores
 from citerec.rank.features import FEATURES, NAMES, Feature, written_by
 from citerec.rank.ltr import LtrModel, RankedCandidates, reads_probability
 from citerec.rerank.reranker import NAME as RERANK
@@ -26,7 +28,7 @@ from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.fuse import ranks_and_scores
 from citerec.retrieve.hybrid import sentence_alone
-from citerec.types import CandidateSet, Query, Recommendation
+from citerec.types import CandidateSet, Paper, Query, Recommendation
 
 MAX_REASONS = 4  # reasons per paper
 MOST_WORDS = 6  # maximum number of matching words in a reason
@@ -39,6 +41,7 @@ RANK_BOUNDS = (
     100,
 )
 _TITLE = 60  # maximum characters of a title
+_SENTENCE = 200  # of a sentence that cites
 
 
 class Facts:
@@ -252,8 +255,9 @@ def with_reasons(
     bm25: Bm25Retriever | None,
     ranker: LtrModel | None,
     reranker: OpenReranker | None,
+    contexts: ContextRetriever | None = None,
 ) -> tuple[Recommendation, ...]:
-    """Add its reasons to each recommended paper.
+    """Add its reasons to each recommended paper; the first is the nearest known sentence that cites it, if any.
 
     `candidates` are the papers of `result`, in the order of the last stage. If the query has a context, that sentence
     alone is searched for matching words.
@@ -281,16 +285,50 @@ def with_reasons(
     facts = Facts(*known, candidates.cited, query.authors)
     matrix = candidates.matrix[ranks_and_scores(expanded.hits, candidates.rows)[0] - 1]
     contributions = ranker.contributions(matrix)
+    if addition := candidates.addition:
+        columns = [*range(len(NAMES)), -1]
+        contributions[:, columns] += addition.contributions(matrix[:, : len(NAMES)])
     if reranker and not reads_probability(ranker, reranker):
         # The reranker follows the model, so its probability is used as its contribution.
         scored = (item.stages.get(RERANK) for item in result)
         column = [reranker.probability(hit.score) if hit else 0.0 for hit in scored]
         matrix[:, NAMES.index(RERANK)] = contributions[:, NAMES.index(RERANK)] = column
+    citing = cited_as(query, expanded, rows, contexts) if contexts else {}
     for i, (item, matched, row) in enumerate(zip(result, words, rows, strict=True)):
         features = dict(zip(ranker.columns, matrix[i].tolist(), strict=True))
         of_paper = item, features, contributions[i]
         texts = reasons(
             *of_paper, matched=matched, row=row, facts=facts, added=ranker.added
         )
-        explained.append(replace(item, reasons=texts))
+        first = [citing[row]] if row in citing else []
+        explained.append(replace(item, reasons=(*first, *texts)))
     return tuple(explained)
+
+
+def cited_as(
+    query: Query,
+    expanded: ExpandedCandidates,
+    rows: Sequence[int],
+    contexts: ContextRetriever,
+) -> dict[int, str]:
+    """Return, for each paper that a known sentence cites, the one nearest to the query, with its paper."""
+    alone = sentence_alone(query)
+    vector = expanded.query_vector
+    numbers = contexts.nearest(alone, vector, expanded.snapshot, rows)
+    found = contexts.contexts
+    citing = found.citing[[*numbers.values()]].tolist()
+    papers = contexts.graph.index.papers.at(citing)
+    texts = found.texts(np.array([*numbers.values()], np.int32))
+    reasons: dict[int, str] = {}
+    for row, citer, text in zip(numbers, citing, texts, strict=True):
+        short = shorten(without_markers(text), _SENTENCE, placeholder="…")
+        reasons[row] = f"cited by {_named(papers[citer])} as: '{short}'"
+    return reasons
+
+
+def _named(paper: Paper) -> str:
+    """Return the first author and the year of a paper, or its title."""
+    family = split_name(paper.authors[0]).family if paper.authors else ""
+    if not family:
+        return f'"{shorten(paper.title, _TITLE, placeholder="…")}"'
+    return f"{family} {paper.year}" if paper.year else family

@@ -31,6 +31,7 @@ from citerec.index.bm25 import (
     analyze,
     open_postings,
 )
+from citerec.index.contexts import Contexts
 from citerec.index.folder import IndexFolder
 from citerec.rules.eligible import in_years
 from citerec.text import STOP_WORDS, WORD, QueryForm, contents, without_stop_words
@@ -44,7 +45,7 @@ WORTH_COMPILING = (
 _ONE = np.float32(1)
 
 
-def resolve(config: Bm25Config, index: IndexFolder) -> Bm25Config:
+def resolve(config: Bm25Config, index: IndexFolder | Contexts) -> Bm25Config:
     """Resolve `StopWords.AUTO` for an index.
 
     If most papers have only a title, few contain words such as "we" or "between": BM25 treats these words as rare, and
@@ -52,8 +53,10 @@ def resolve(config: Bm25Config, index: IndexFolder) -> Bm25Config:
     """
     if config.stop_words is not StopWords.AUTO:
         return config
-    counts = index.manifest.counts
-    mostly_titles = counts["with_abstract"] < ABSTRACT_SHARE * counts["papers"]
+    mostly_titles = False
+    if isinstance(index, IndexFolder):
+        counts = index.manifest.counts
+        mostly_titles = counts["with_abstract"] < ABSTRACT_SHARE * counts["papers"]
     return config.replace(
         stop_words=StopWords.LONG if mostly_titles else StopWords.ANSERINI
     )
@@ -73,24 +76,28 @@ class Bm25Retriever:
 
     name = "bm25"
 
-    def __init__(self, index: IndexFolder, config: Bm25Config | None = None) -> None:
-        """Map the postings; an IndexDamagedError if a file is missing or does not fit the others."""
+    def __init__(
+        self, index: IndexFolder | Contexts, config: Bm25Config | None = None
+    ) -> None:
+        """Map the postings; an IndexDamagedError if a file is missing or does not fit the others.
+
+        Of the contexts of an index, hits and rules hold their numbers in place of rows.
+        """
         self.config = resolve(config or Bm25Config(), index)
-        self._papers = len(index.papers)
+        self._papers = len(index.years)
         self._id_rank = index.id_rank
         try:
             # of each document
             self._rows: Rows = open_array(index.bm25 / ROWS, np.int32)
             check_rows(ROWS, self._rows, self._papers, distinct=True)
-            tokens = index.manifest.counts.get("bm25_tokens", 0)
             self._postings = open_postings(
-                index.path / POSTINGS, len(self._rows), tokens
+                index.path / POSTINGS, len(self._rows), index.tokens
             )
         except (OSError, ValueError) as error:
             raise IndexDamagedError(
                 index.path, [f"BM25 cannot be read ({error})"]
             ) from error
-        self._years = index.papers.years[self._rows]
+        self._years = index.years[self._rows]
         k1 = np.float32(self.config.k1)
         b = np.float32(self.config.b)
         mean = (
@@ -212,6 +219,14 @@ class Bm25Retriever:
                 [word for word in words if word.lower() not in STOP_WORDS][:most]
             )
         return matching
+
+    def term_weights(self, query: Query) -> dict[str, float]:
+        """Return the weight in a score of each term of a query that papers have."""
+        counts = self._terms(query)
+        numbers = map(self._postings.number, counts)
+        dfs = np.array([self._postings.df(number) for number in numbers], np.int64)
+        times = np.array([*counts.values()], np.float32)
+        return dict(zip(counts, self._weights(dfs, times).tolist(), strict=True))
 
     def _table(self, queries: Sequence[Mapping[int, int]], docs: Rows) -> Scores:
         """Return the scores of distinct documents, eligible or not, shape (queries, documents); 0 without a term.

@@ -18,6 +18,7 @@ from citerec.errors import ConfigError
 from citerec.index.folder import IndexFolder
 from citerec.plugins import Plugins
 from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.retrieve.body import BodyHits, search_bodies
 from citerec.retrieve.dense import DenseRetriever, LexicalScores, scores_by_sentence
 from citerec.retrieve.fuse import fuse, rrf, weighted_sum
 from citerec.stages import Retriever, checked_hits
@@ -28,6 +29,7 @@ from citerec.types import (
     Log,
     Query,
     QueryVector,
+    SentenceScores,
     no_log,
 )
 
@@ -162,21 +164,45 @@ class HybridRetriever:
                 QueryVector(vector, dense.directions)
                 for vector in dense.encoded(queries)
             ]
+        bodies = self._bodies(queries, eligible, depth)
         sets: list[CandidateSet] = []
         for i, (vector, of_sentences) in enumerate(
             zip(vectors, sentences, strict=True)
         ):
             by_source = {name: found[i] for name, found in hits.items()}
+            if body := bodies.get(i):
+                by_source |= body.hits
             first, *others = by_source.values()
             fused = (
-                fuse(by_source, self._id_rank, self.config, k=k) if others else first
+                fuse(by_source, self._id_rank, self.config, k=k)
+                if others
+                else first  # TODO
             )
             sets.append(
                 CandidateSet(
-                    fused, by_source, query_vector=vector, sentences=of_sentences
+                    fused,
+                    by_source,
+                    query_vector=vector,
+                    sentences=of_sentences,
+                    body=body.scores if body else SentenceScores(),
                 )
             )
         return sets
+
+    def _bodies(
+        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
+    ) -> dict[int, BodyHits]:
+        """Search the bodies of the drafts that have one; return what they find by the place of the draft."""
+        places = [
+            i for i, query in enumerate(queries) if query.body and not query.context
+        ]
+        if not places:
+            return {}
+        drafts = [queries[i] for i in places]
+        rules = [eligible[i] for i in places]
+        stages = self.bm25, self._lexical, self.dense
+        found = search_bodies(drafts, rules, *stages, self._id_rank, k)
+        return dict(zip(places, found, strict=True))
 
 
 def encoder_of(

@@ -363,6 +363,7 @@ def _results(
             "score": item.score,
             "probability": item.probability,
             "reasons": [*map(one_line, item.reasons[:REASONS])],
+            **({"passage": one_line(item.passage)} if item.passage else {}),
             "abstract": short(item.paper.abstract, abstract_chars),
         }
         for item, card in zip(found, _cards(opened, found.papers), strict=True)

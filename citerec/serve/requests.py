@@ -67,6 +67,7 @@ MAX_STYLED = 200  # papers; pandoc takes a second for them
 Text = Annotated[str, StringConstraints(max_length=16_000_000)]
 Title = Annotated[str, StringConstraints(max_length=MAX_TITLE)]
 Abstract = Annotated[str, StringConstraints(max_length=MAX_DRAFT)]
+Paragraphs = Annotated[list[Text], Field(max_length=100_000)]
 Papers = Annotated[
     list[Annotated[str, StringConstraints(max_length=10_000)]],
     Field(max_length=MAX_LISTED),
@@ -139,6 +140,9 @@ class RecommendRequest(BaseModel):
         None, "In place of the title of query, text or document."
     )
     abstract: Abstract | None = None
+    body: Text | Paragraphs | None = setting(
+        None, "The text that goes with title, or its paragraphs; [CITE] at citations."
+    )
     year: Year | None = setting(None, "The year of the draft, in place of its own.")
     context: Text | None = setting(
         None,
@@ -237,6 +241,7 @@ class ReadRequest(NamedTuple):
             drafts,
             title=None if drafts else body.title,
             abstract=(None if drafts else body.abstract) or "",
+            body=body.body or "",
             year=None if drafts else body.year,
             context=None if drafts else body.context,
             k=body.k if "k" in body.model_fields_set else None,
@@ -394,6 +399,7 @@ class RecommendedPaper(BaseModel):
     stages: Mapping[str, StageHit]
     probability: float | None
     reasons: list[str]
+    passage: str = ""  # the nearest sentence of its abstract, with the reasons
 
 
 class Answer(BaseModel):

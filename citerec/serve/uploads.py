@@ -15,6 +15,7 @@ from zipfile import BadZipFile, ZipFile
 from zlib import error
 
 from citerec.bibliography.entry import PaperList
+from citerec.config import BODY_SENTENCES
 from citerec.corpus.contents import Content, ContentKind, DocumentFormat
 from citerec.corpus.lists import read_paper_list
 from citerec.corpus.readers import recognise
@@ -25,7 +26,7 @@ from citerec.drafts.sentences import paragraphs
 from citerec.errors import BadInputError, ConfigError
 
 MAX_QUERIES = 64  # of a request; of the sentences of a draft, as many are answered
-MAX_SENTENCES = 1_000  # of a draft without a reference, from which these are chosen
+MAX_SENTENCES = 1_000  # of a draft without a reference, from which these are chosen; of bodies that are searched
 # characters of a draft; of all of a request together
 MAX_DRAFT = 200_000
 MAX_DRAFTS = 1_000_000
@@ -63,6 +64,11 @@ def within_limits(drafts: QueryFile) -> QueryFile:
             (len(sizes), MAX_QUERIES, "queries"),
             (max(sizes), MAX_DRAFT, "characters of title and abstract in one draft"),
             (sum(sizes), MAX_DRAFTS, "characters of titles and abstracts"),
+            (
+                sum(min(len(query.body), BODY_SENTENCES) for query in drafts.queries),
+                MAX_SENTENCES,
+                "sentences of the texts of drafts",
+            ),
         ]
     for found, most, what in counts:
         if found > most:

@@ -22,7 +22,13 @@ from citerec.rank.features import (
     Matrix,
     without_groups,
 )
-from citerec.rank.ltr import DEFAULT, TOP, Calibration, Variant, read_spec
+from citerec.rank.ltr import (
+    DEFAULT,
+    TOP,
+    Calibration,
+    Variant,
+    read_spec,
+)
 from citerec.rank.trees import load
 from citerec.train.data import F1_DEPTH, Numbers, logistic, query_measures
 from citerec.train.settings import RankerTraining
@@ -41,6 +47,7 @@ MISSING = (
     ((Group.GRAPH, Group.POPULARITY), 0.25),
     ((Group.AUTHORS,), 0.3),
     ((Group.VENUE,), 0.3),
+    ((Group.CONTEXTS,), 0.5),
 )
 _QUIET: Mapping[str, Any] = {"verbosity": -1, "max_bin": 127}
 
@@ -133,6 +140,7 @@ class Trees:
 
     booster: Any
     added: tuple[Feature, ...] = ()  # that are not citerec's own
+    base: "Trees | None" = None  # whose scores theirs are added to
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -146,7 +154,8 @@ class Trees:
 
     def scores(self, matrix: Matrix) -> Floats:
         """Return the score of each paper, shape (papers,); `matrix` has all features."""
-        return self.booster.predict(_read(matrix, self.features, self.added))
+        own = self.booster.predict(_read(matrix, self.features, self.added))
+        return own + self.base.scores(matrix) if self.base else own
 
     @property
     def gains(self) -> dict[str, float]:
@@ -169,8 +178,12 @@ def fit(
     config: RankerTraining,
     trees: int | None = None,
     added: tuple[Feature, ...] = (),
+    base: Trees | None = None,
 ) -> Trees:
-    """Train on some queries; dev queries select the number of trees, at most `trees`, by early stopping."""
+    """Train on some queries; dev queries select the number of trees, at most `trees`, by early stopping.
+
+    The scores of the trees are added to those of `base`, if it is given.
+    """
     lightgbm = load()
 
     def dataset(examples: RankerExamples, reference: Any = None) -> Any:
@@ -179,6 +192,7 @@ def fit(
             examples.cited.astype(np.int8),
             group=examples.sizes,
             weight=examples.weights,
+            init_score=base.scores(examples.matrix) if base else None,
             reference=reference,
             feature_name=list(features),
             params=_QUIET,
@@ -216,7 +230,7 @@ def fit(
         if validation
         else [],
     )
-    return Trees(booster, added)
+    return Trees(booster, added, base)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -258,16 +272,23 @@ def mean_measures(by_query: Numbers) -> dict[str, float]:
 
 
 def fit_variant(
-    examples_by_index: Sequence[IndexExamples], variant: Variant, config: RankerTraining
+    examples_by_index: Sequence[IndexExamples],
+    variant: Variant,
+    config: RankerTraining,
+    base: Trees | None = None,
+    group: Group | None = None,
 ) -> FittedVariant:
-    """Train one variant, and evaluate it on dev queries that it was not trained on.
+    """Train one variant, and evaluate it on dev queries that it was not trained on; `base` is as for `fit`.
 
+    With a `group` it reads these features alone.
     Where dev queries teach, one model per fold is trained on the others to evaluate it and to choose the number of
     trees.
     """
     added = examples_by_index[0].added
     features = [
-        feature.name for feature in (*FEATURES, *added) if variant.reads(feature)
+        feature.name
+        for feature in (*FEATURES, *added)
+        if variant.reads(feature) and group in (None, feature.group)
     ]
     joined = RankerExamples.joined
     rng = np.random.default_rng([config.seed, 8])
@@ -294,13 +315,12 @@ def fit_variant(
             rest = joined([train, dev.of((fold != k) & (fold < FOLDS))])
             if len(rest.learnable()):
                 held = joined([validation, dev.of(fold == k)])
-                models[k] = fit(rest, held, features, config, added=added)
+                models[k] = fit(rest, held, features, config, added=added, base=base)
         rounds = [trees.rounds for trees in models.values()] or [1]
-        model = fit(
-            whole, None, features, config, max(1, round(float(np.mean(rounds)))), added
-        )
+        mean = max(1, round(float(np.mean(rounds))))
+        model = fit(whole, None, features, config, mean, added, base)
     else:
-        model = fit(whole, validation, features, config, added=added)
+        model = fit(whole, validation, features, config, added=added, base=base)
     models[FOLDS] = model
     by_query = np.full((len(dev), 2), np.nan)
     lists: list[TopList] = []

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,14 @@ from citerec.files.atomic import building, check_writable
 from citerec.files.cache import sha256_of_files
 from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import RANKER, IndexFolder
-from citerec.pipeline import Pipeline
+from citerec.pipeline import Pipeline, context_stages, contexts_of
 from citerec.plugins import Plugins
 from citerec.rank.expand import NEIGHBOURS, CandidateExpander
 from citerec.rank.features import (
     FEATURES,
     Feature,
     Features,
+    Group,
     Matrix,
     added_features,
     declared_features,
@@ -69,7 +71,15 @@ from citerec.train.data import (
     query_measures,
 )
 from citerec.train.settings import RankerTraining
-from citerec.types import Hits, Json, Log, Progress, no_log, no_progress
+from citerec.types import (
+    Hits,
+    Json,
+    Log,
+    Progress,
+    Sentence,
+    no_log,
+    no_progress,
+)
 
 PACKAGES = ("lightgbm", "numpy", "scipy")
 BLOCK = 64  # queries whose candidates are in memory at once
@@ -120,12 +130,15 @@ class Gatherer:
         encoder: bool = True,
         reranker: str | None = None,
         features: Sequence[Feature] = (),
+        bodies: Mapping[str, tuple[Sentence, ...]] = MappingProxyType({}),
     ) -> None:
         """Open the stages of an index: its vectors, unless `encoder` is false, and a reranker, unless it is None.
 
-        `features` are computed besides citerec's own, those of the settings, and those of the retrievers.
+        `features` are computed besides citerec's own, those of the settings, and those of the retrievers. `bodies` are
+        those of queries by id.
         """
         self._config = config
+        self._bodies = bodies
         retrieval = RecommendConfig(
             encoder="auto" if encoder else "none", retrievers=config.retrievers
         )
@@ -154,7 +167,7 @@ class Gatherer:
         lags[rng.random(len(chosen)) >= 0.5] = 0
         parts: list[RankerExamples] = []
         for lag in range(CITATION_LAG + 1):
-            for part in self._gathered(
+            for part in self.gathered(
                 queries.at(np.flatnonzero(lags == lag).tolist()), lag
             ):
                 parts.append(sampled(*part, NEGATIVES, rng))
@@ -164,22 +177,28 @@ class Gatherer:
     def whole(self, queries: LabelledQueries, progress: Progress) -> RankerExamples:
         """Return examples of all candidates of some queries; all citations of train papers are known."""
         parts: list[RankerExamples] = []
-        for part in self._gathered(queries, 0):
+        for part in self.gathered(queries, 0):
             parts.append(RankerExamples.one(*part))
             progress("features of dev queries", len(parts), len(queries))
         return RankerExamples.joined(parts)
 
-    def _gathered(
+    def gathered(
         self, queries: LabelledQueries, citation_lag: int
     ) -> Iterator[tuple[Matrix, Flags, int]]:
         """Yield for each query the features of its candidates, their gold mask, and the gold count."""
         graph = self._graph.lagged(citation_lag)
-        expand = CandidateExpander(graph)
+        contexts = context_stages(contexts_of(graph, self._first_stage))
+        stages = (*contexts, CandidateExpander(graph))
         pipeline = Pipeline(
-            self._first_stage, (expand,), RANKING_DEPTH, queries_per_part=BLOCK
+            self._first_stage, stages, RANKING_DEPTH, queries_per_part=BLOCK
         )
         for start in range(0, len(queries), BLOCK):
             part = queries.at(range(start, min(start + BLOCK, len(queries))))
+            texts = [
+                replace(query, body=self._bodies.get(query.id, ()))
+                for query in part.queries
+            ]
+            part = replace(part, queries=texts)
             candidates: list[Any] = [*pipeline.all(part)]  # `ExpandedCandidates`
             matrices = [
                 self._features.matrix(query, found, part.known_references(i))
@@ -237,12 +256,13 @@ def gather_examples(
     progress: Progress = no_progress,
     log: Log = no_log,
     features: Sequence[Feature] = (),
+    bodies: Mapping[str, tuple[Sentence, ...]] = MappingProxyType({}),
     cached: ArrayCache = lambda name, make: dict(make()),
 ) -> IndexExamples:
     """Return the training and dev examples of an index, without the held-out queries of other indexes.
 
-    `features` are as for `Gatherer`; `cached` returns the arrays that an interrupted training
-    saved under a name, or makes them.
+    `features` and `bodies` are as for `Gatherer`; `cached` returns the arrays that an interrupted training saved under
+    a name, or makes them.
     """
     name = index.manifest.name
     folder = trainer.encoder_folder(index)
@@ -254,7 +274,7 @@ def gather_examples(
     reranker_knows = bool(weights and may_know_queries(weights, index))
     known = {"encoder": encoder_knows, "reranker": reranker_knows}
     excluded = " and ".join(model for model, knows in known.items() if knows)
-    how: Any = {"reranker": reranker, "features": features}
+    how: Any = {"reranker": reranker, "features": features, "bodies": bodies}
     gatherer = by_train = Gatherer(index, config, log, **how)
     if excluded:
         log(
@@ -410,14 +430,18 @@ def train_on(
     variants: Sequence[Variant] = tuple(Variant),
     plan: Mapping[str, Any] | None = None,
     own: IndexFolder | None = None,
+    base: Trees | None = None,
+    group: Group | None = None,
 ) -> RankerReport:
     """Train some variants, `Variant.FULL` among them, on gathered examples; otherwise as `train_ranker`.
+
+    `base` are trees whose scores those of the model are added to; with a `group` it reads these features alone.
 
     A model of the index `own` goes next to `output` if it is not better than the ranker in use there.
     """
     fits: dict[Variant, FittedVariant] = {}
     for variant in variants:
-        fitted = fit_variant(examples, variant, config)
+        fitted = fit_variant(examples, variant, config, base, group)
         measures = ", ".join(
             f"{name} {value:.4f}" for name, value in fitted.measures.items()
         )

@@ -105,6 +105,7 @@ interface Facts {
 // marked.
 interface Listed extends Named, Facts {
   abstract: string;
+  passage?: string; // the sentence of the abstract that is nearest to the draft
   reasons: string[];
 }
 interface Row extends Facts {

@@ -2,6 +2,7 @@
 
 import subprocess
 import zipfile
+from collections.abc import Sequence
 from functools import cache
 from io import BytesIO
 
@@ -72,6 +73,41 @@ def pdf(
     with page.text_columns(ncols=columns, gutter=6) as column:
         column.write(f"{heading}\n{abstract}\n{after}\n{body}")
     return bytes(page.output())
+
+
+def whole_text(
+    title: str, text: str, references: Sequence[str], doi: str = ""
+) -> bytes:
+    """Return a PDF of a whole paper: its title, an abstract, a text that cites, and the references."""
+    page = fpdf.FPDF()
+    page.add_page()
+    abstract = (
+        "Abstract\nWe report what was found in one invented study of invented plants."
+    )
+    parts = (
+        (20, title),
+        (10, f"Ada Lovelace, 2021. {doi}\n\n{abstract}\n\n1 Introduction\n{text}"),
+        (10, "\nReferences\n" + "\n".join(references)),
+    )
+    for size, part in parts:
+        page.set_font("Times", size=size)
+        page.multi_cell(0, size / 2, part, align="L", new_x="LMARGIN", new_y="NEXT")
+    return bytes(page.output())
+
+
+def small_library() -> dict[str, bytes]:
+    """Return three PDFs by name: the paper on sage cites those on basil and mint."""
+    basil = "Sacred basil heals the wounds of laboratory mice"
+    mint = "Wild mint repels the larvae of many mosquitoes"
+    sage = "Common sage improves the memory of older adults"
+    others = [f"{n}. Other N. A book of nobody here, volume {n}. 1999." for n in (3, 4)]
+    cited = [f"1. Lovelace A. {basil}. 2021.", f"2. Hopper G. {mint}. 2021.", *others]
+    claim = "Leaves of many plants heal wounds in a few days [1, 2]."
+    return {
+        "basil.pdf": whole_text(basil, "Mice heal.", others, "10.1234/basil"),
+        "mint.pdf": whole_text(mint, "Larvae flee.", others),
+        "sage.pdf": whole_text(sage, claim, cited),
+    }
 
 
 def placed(*pages: list[tuple[float, float, float, str]]) -> bytes:

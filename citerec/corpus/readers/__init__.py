@@ -6,7 +6,7 @@ Other packages add readers by entry points of the group `citerec.readers`, each 
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from citerec.corpus.contents import Content, ContentKind, content_of
@@ -111,9 +111,11 @@ def detect_format(source: Source) -> str:
         if not head.removeprefix(BOM).strip():
             list(read_file(file, json_records))  # raises if the file is damaged
         elif name := _format_of(file, head):
-            return name
+            return _joined(source.files, {file: name})[0] or name
         else:
             unknown[file] = head
+    if source.path.is_dir() and (joined := _joined(source.files, {})[0]):
+        return joined
     for file, head in unknown.items():
         content = recognise(head, file.name)
         if content.kind in _NO_CORPUS:
@@ -133,6 +135,16 @@ def detect_format(source: Source) -> str:
     raise BadInputError(
         source.path, "the corpus is empty; expected one paper a line, as JSON"
     )
+
+
+def _joined(
+    files: Sequence[Path], formats: Mapping[Path, str]
+) -> tuple[str, list[Path]]:
+    """Return the format that files have together, such as records with whole texts, and which these are; else empty."""
+    for name, reader in _formats().items():
+        if joined := reader.joins(files, formats):
+            return name, joined
+    return "", []
 
 
 def read_papers(
@@ -250,6 +262,8 @@ def _of_one_format(folder: Path, files: list[Path]) -> list[Path]:
     formats = {
         file: name for file in files if (name := _format_of(file, head_of(file)))
     }
+    if joined := _joined(files, formats)[1]:
+        return joined
     examples = {name: file.name for file, name in reversed(formats.items())}
     if len(examples) > 1:
         listed = " and ".join(f"{name} ({examples[name]})" for name in sorted(examples))

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -37,6 +37,9 @@ class Source:
     path: Path  # as the user named it
     files: tuple[Path, ...]
     ignored: tuple[Path, ...] = ()  # files of the folder that hold no records
+    # of a library of whole texts: works that so many of its papers cite become papers; 0 for none
+    add_cited: int = 0
+    workers: int = 2  # processes that read whole texts
 
     @property
     def folder(self) -> Path:
@@ -311,6 +314,8 @@ class Format:
         matches: Receives the first record of a file; of one longer than 64 KiB, its keys.
         papers: Reads a corpus in several passes or from several files, with a folder for temporary files or None;
             None for one file after the other.
+        joins: Receives files of a folder, and the formats of those that are a corpus by themselves; returns those that
+            are one corpus of this format together, none if they are not.
         note: A line for the user, such as what the format lacks.
     """
 
@@ -321,4 +326,7 @@ class Format:
     papers: (
         Callable[[Source, BytesRead, Log, Path | None], Iterator[Located]] | None
     ) = None
+    joins: Callable[[Sequence[Path], Mapping[Path, str]], list[Path]] = (
+        lambda files, formats: []
+    )
     note: str = ""

@@ -4,7 +4,7 @@ import { EMPTY, hasMarks, merged } from "./kept.js";
 import { keep, marks, state, update } from "./store.js";
 import * as store from "./store.js";
 import { isOf, isSame } from "./text.js";
-import { fullText } from "./where.js";
+import { bodyText, fullText } from "./where.js";
 
 const MOST_TITLE = 4000; // characters
 const EACH = { context: "all", k: 3, explain: true };
@@ -87,7 +87,8 @@ export function request() {
   const [title, abstract] = [state.title.trim(), state.abstract.trim()];
   const [first, ...rest] = title ? [title, abstract] : abstract.split(/\n+/);
   const meta = isOf(state.title, state.metaTitle) ? state.meta : {}; // is that of the file's title
-  const query = { title: first, abstract: rest.join(" "), year: state.year, ...meta };
+  const body = state.mode === "draft" ? bodyText() : undefined;
+  const query = { title: first, abstract: rest.join(" "), body, year: state.year, ...meta };
   const draft = first.trim() ? { query } : null;
   if (state.mode === "each") {
     const title = first.trim().slice(0, MOST_TITLE) || "Untitled";

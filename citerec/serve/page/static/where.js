@@ -16,6 +16,12 @@ export function fullText() {
   return isIts ? text.paragraphs : null;
 }
 
+// The same with its headings, as the server reads the body of a draft.
+export const bodyText = () =>
+  fullText()
+    ?.map(({ section, sentences }) => `${section && `# ${section}\n\n`}${sentences.join(" ")}\n`)
+    .join("\n");
+
 /** @type {(title: string, paragraphs: Paragraph[]) => void} */
 export function keepText(title, paragraphs) {
   const isText = paragraphs.some(one => one.sentences.length);

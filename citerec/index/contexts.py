@@ -1,0 +1,182 @@
+"""`contexts/`: the sentences in which papers of an index cite, with the papers that each cites; memory-mapped.
+
+`contexts.arrow` holds all of them as the corpus states them, so that an index that grows is built anew from it. Those
+that cite a paper of the index are numbered from 0, in the order of their papers; they are searched as papers are, by
+`bm25/` with `postings/`, and by `dense/` in an index with vectors from `LEAST_EMBEDDED` of them on.
+"""
+
+from array import array
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from citerec.files.arrays import (
+    Counts,
+    Rows,
+    check_ends,
+    check_rows,
+    open_array,
+    save_array,
+)
+from citerec.index.graph import gathered
+from citerec.index.papers import open_table, texts_at, write_rows
+from citerec.types import Context
+
+CONTEXTS = "contexts"  # the folder in an index
+TABLE = "contexts.arrow"
+LEAST_EMBEDDED = 1000  # contexts; fewer have no vectors
+SCHEMA = pa.schema(
+    [
+        pa.field("row", pa.int32(), nullable=False),  # of the citing paper
+        pa.field("text", pa.string(), nullable=False),
+        pa.field("cites", pa.list_(pa.string()), nullable=False),  # ids
+    ]
+)
+_ARRAYS = ("places.npy", "citing.npy", "indptr.npy", "indices.npy")
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """The contexts of an index that cite one of its papers."""
+
+    path: Path  # of their folder
+    tokens: int  # of all of them, for BM25
+    years: Rows  # of the citing papers, shape (contexts,)
+    places: Rows  # rows of `table`, rising, shape (contexts,)
+    citing: Rows  # rows of the citing papers, rising, shape (contexts,)
+    indptr: Counts  # shape (contexts + 1,)
+    indices: Rows  # rows of the papers that each cites, one context after the other
+    table: Any
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def bm25(self) -> Path:
+        """The folder of their Lucene index."""
+        return self.path / "bm25"
+
+    @property
+    def dense(self) -> Path:
+        """The folder of their vectors."""
+        return self.path / "dense"
+
+    @cached_property
+    def id_rank(self) -> Rows:
+        """The rank of each by its number, which breaks ties; shape (contexts,)."""
+        return np.arange(len(self), dtype=np.int32)
+
+    def texts(self, numbers: Rows) -> list[str]:
+        """Return the sentences of some contexts, `[CITE]` at each group of citations."""
+        return texts_at(self.table, "text", self.places[numbers]).to_pylist()
+
+    def cited(self, numbers: Rows) -> tuple[Rows, Counts]:
+        """Return the papers that some contexts cite, one context after the other, and how many each cites."""
+        return gathered(self.indptr, self.indices, numbers)
+
+    def of_paper(self, row: int) -> range:
+        """Return the numbers of the contexts of the paper at `row`."""
+        first, last = np.searchsorted(self.citing, [row, row + 1]).tolist()
+        return range(first, last)
+
+    def about(self, row: int) -> Rows:
+        """Return the numbers of the contexts that cite the paper at `row`, rising."""
+        cited, numbers = self._by_cited
+        first, last = np.searchsorted(cited, [row, row + 1]).tolist()
+        return numbers[first:last]
+
+    @cached_property
+    def _by_cited(self) -> tuple[Rows, Rows]:
+        """The cited papers of all contexts, rising, and the number of the context of each."""
+        numbers = np.repeat(self.id_rank, np.diff(self.indptr))
+        order = np.argsort(self.indices, kind="stable")
+        return self.indices[order], numbers[order]
+
+
+@contextmanager
+def write_contexts(folder: Path) -> Generator[Callable[[int, Sequence[Context]], None]]:
+    """Yield a function that adds the contexts of a row to the table in a folder, which appears only if there are any.
+
+    Calls must have rising rows.
+    """
+    folder.mkdir()
+    count = 0
+    with write_rows(folder / TABLE, SCHEMA) as add_row:
+
+        def add(row: int, contexts: Sequence[Context]) -> None:
+            nonlocal count
+            for context in contexts:
+                add_row(row, context.text, context.cites)
+            count += len(contexts)
+
+        yield add
+    if not count:
+        (folder / TABLE).unlink()
+        folder.rmdir()
+
+
+def read_contexts(folder: Path) -> Iterator[tuple[int, list[Context]]]:
+    """Yield the row of each paper with contexts, rising, and these as its corpus states them; none without a folder."""
+    if not folder.is_dir():
+        return
+    citing = -1
+    contexts: list[Context] = []
+    for batch in open_table(folder / TABLE, SCHEMA).to_batches():
+        for record in batch.to_pylist():
+            if record["row"] != citing and contexts:
+                yield citing, contexts
+                contexts = []
+            citing = record["row"]
+            contexts.append(Context(record["text"], tuple(record["cites"])))
+    if contexts:
+        yield citing, contexts
+
+
+def link_contexts(folder: Path, rows: Mapping[str, int]) -> None:
+    """Write which contexts of a table cite which papers; `rows` are those of all docids of the corpus."""
+    places = array("i")
+    citing = array("i")
+    degrees = array("q", [0])
+    indices = array("i")
+    place = 0
+    for row, contexts in read_contexts(folder):
+        for context in contexts:
+            cited = {rows[docid] for docid in context.cites if docid in rows} - {row}
+            if cited:
+                places.append(place)
+                citing.append(row)
+                degrees.append(len(cited))
+                indices.extend(sorted(cited))
+            place += 1
+    indptr = np.cumsum(np.frombuffer(degrees, np.int64))
+    small = [np.array(numbers, np.int32) for numbers in (places, citing, indices)]
+    arrays = (*small[:2], indptr, small[2])
+    for name, content in zip(_ARRAYS, arrays, strict=True):
+        save_array(folder / name, content)
+
+
+def open_contexts(folder: Path, years: Rows, tokens: int = 0) -> Contexts:
+    """Map the contexts in a folder into memory; OSError or ValueError if they are not those of an index.
+
+    `years` holds the year of each paper, shape (papers,).
+    """
+    table = open_table(folder / TABLE, SCHEMA)
+    names = [folder / name for name in _ARRAYS]
+    places = open_array(names[0], np.int32)
+    citing = open_array(names[1], np.int32, length=len(places))
+    indptr = open_array(names[2], np.int64, length=len(places) + 1)
+    indices = open_array(names[3], np.int32)
+    check_rows(names[0].name, places, table.num_rows)
+    check_rows(names[1].name, citing, len(years))
+    check_ends(names[2].name, indptr, len(indices))
+    check_rows(names[3].name, indices, len(years))
+    if (np.diff(places) <= 0).any() or (np.diff(citing) < 0).any():
+        raise ValueError("its contexts are not in the order of their papers")
+    of_citing = years[citing]
+    return Contexts(folder, tokens, of_citing, places, citing, indptr, indices, table)

@@ -1,0 +1,30 @@
+"""A library of whole texts as a corpus: records of reference managers, and PDFs, JATS, TEI or LaTeX sources of papers.
+
+It is a corpus format as any other. `reading` reads the texts, `lookup` finds the papers that a reference names, `graph`
+joins both, `corpus` finds records and texts and tells what was read.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from citerec.bibliography.fields import Fields
+from citerec.corpus.readers.files import BytesRead, Format, Located, Source
+from citerec.library.jsonlines import is_full_text
+from citerec.types import Log
+
+
+def _papers(
+    source: Source, read: BytesRead, log: Log, scratch: Path | None
+) -> Iterator[Located]:
+    from citerec.library.corpus import library_papers
+
+    return library_papers(source, read, log)
+
+
+def _joins(files: Sequence[Path], formats: Mapping[Path, str]) -> list[Path]:
+    from citerec.library.corpus import files_of_library
+
+    return files_of_library(files, formats)
+
+
+LIBRARY = Format(read=Fields.paper, papers=_papers, matches=is_full_text, joins=_joins)

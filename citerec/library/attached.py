@@ -1,0 +1,76 @@
+"""Finds the files that the records of a BibTeX, RIS or CSL-JSON library name: JabRef's, Zotero's and Mendeley's."""
+
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from citerec.bibliography import bibtex, ris
+from citerec.corpus.readers.files import Rows, json_records, read_file
+from citerec.errors import BadInputError
+from citerec.files.atomic import is_regular
+from citerec.files.reading import decoded, read_stream
+
+# fields that name files, by the format of the list
+FIELDS = {
+    "bibtex": ("file",),
+    "ris": ("file_attachments1", "file_attachments2"),
+    "csl": ("file",),
+}
+_TEXTS = (".pdf", ".xml", ".tex", ".nxml", ".tei", ".jats")  # suffixes of whole texts
+# Mendeley's backslashes
+_BACKSLASH = re.compile(r"\{?\$\\backslash\$\}?|\{?\\textbackslash\s?\}?")
+
+
+def attachments(file: Path, format_name: str) -> dict[int, list[str]]:
+    """Return the files that records name, by the line or number of the record."""
+
+    def records(stream: BinaryIO) -> Rows:
+        if format_name == "csl":
+            return json_records(stream)
+        text = decoded(read_stream(stream, file))[0]
+        if format_name == "ris":
+            return iter(ris.read_records(text))
+        return iter(bibtex.read_records(text)[0])
+
+    found: dict[int, list[str]] = {}
+    with suppress(BadInputError):  # the reader of the records tells it
+        for line, row in read_file(file, records):
+            fields = {} if isinstance(row, str) else row
+            values = [fields.get(name) for name in FIELDS[format_name]]
+            names = [
+                name
+                for value in values
+                if isinstance(value, str)
+                for name in names_in(value)
+            ]
+            if names:
+                found[line] = names
+    return found
+
+
+def names_in(value: str) -> list[str]:
+    r"""Return the files in a field: `:a.pdf:PDF`, `Full Text:x.pdf:application/pdf;…`, `C\:\\a.pdf`, `a.pdf`."""
+    value = _BACKSLASH.sub(lambda _: "\\", value)
+    names: list[str] = []
+    for item in re.split(r"(?<!\\);", value):
+        parts = re.split(r"(?<!\\):(?!//)", item)
+        plain = [re.sub(r"\\(.)", r"\1", part).strip() for part in parts]
+        names += [part for part in plain if is_text(part)][-1:]
+    return list(dict.fromkeys(names))
+
+
+def is_text(name: str) -> bool:
+    """Whether a file may be a whole text, by its name."""
+    return name.lower().endswith(_TEXTS)
+
+
+def found_file(name: str, folder: Path) -> Path | None:
+    """Return the file that a library in a folder names; None if it is missing."""
+    if name.startswith("file:"):
+        name = url2pathname(urlsplit(name).path)
+    # Mendeley leaves out the first slash
+    places = (base / name.replace("\\", "/") for base in (folder, Path("/")))
+    return next(filter(is_regular, places), None)

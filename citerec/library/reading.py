@@ -1,0 +1,113 @@
+"""Reads whole texts in processes of their own; what was read is kept in the user's cache by the checksum of the file.
+
+An interrupted run therefore goes on where it stopped, and another run reads only what is new. A file that crashes its
+reader, or takes too long, costs itself.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import orjson
+from pydantic import TypeAdapter
+
+from citerec.corpus.readers.files import HEAD
+from citerec.errors import BadInputError, CiterecError
+from citerec.files.cache import cache_folder, keep, kept, sha256_of_files
+from citerec.files.isolated import isolated
+from citerec.files.reading import BOM, open_unpacked, read_stream, reading
+from citerec.library.latex import MAIN, read_latex
+from citerec.library.pdf import read_pdf
+from citerec.library.texts import FullText
+from citerec.library.xml import is_xml_text, read_xml
+
+VERSION = 2  # of what the readers find: another one reads all files again
+_BATCH = 8  # files for one process, which takes half a second to start
+_TEXT = TypeAdapter(FullText)
+_BESIDE = ("*.tex", "*.bbl", "*.bib")  # what belongs to a LaTeX source
+
+Reader = Callable[[bytes, Path], FullText]
+
+
+def reader_of(head: bytes, name: str) -> Reader | None:
+    """Return what reads a whole text, by its first bytes and the name of a LaTeX source; None for anything else."""
+    start = head.removeprefix(BOM).lstrip()
+    if b"%PDF-" in start[:1024] and not start.startswith((b"{", b"[")):
+        return read_pdf
+    if is_xml_text(start):
+        return read_xml
+    is_latex = name.lower().endswith((".tex", ".ltx")) and MAIN.search(start)
+    return read_latex if is_latex else None
+
+
+def read_texts(
+    files: Sequence[Path], workers: int, done: Callable[[int], None]
+) -> Iterator[tuple[Path, FullText | str]]:
+    """Yield each file with its text, or why it cannot be read, in their order.
+
+    `workers` processes read at once; `done` receives how many files more were read.
+    """
+    batches = [files[n : n + _BATCH] for n in range(0, len(files), _BATCH)]
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        for batch, texts in zip(
+            batches, pool.map(_known_or_read, batches), strict=True
+        ):
+            yield from zip(batch, texts, strict=True)
+            done(len(batch))
+
+
+def _known_or_read(files: Sequence[Path]) -> list[FullText | str]:
+    """Return texts that the cache has; the others are read in another process, and kept."""
+    entries = {file: _entry(file) for file in files}
+    texts: dict[Path, FullText | str] = {}
+    for file, entry in entries.items():
+        with suppress(ValueError):  # there is none, or it is damaged
+            texts[file] = _TEXT.validate_json(kept(entry) if entry else b"")
+    unread = [file for file in files if file not in texts]
+    for file, text in zip(unread, _read_apart(unread), strict=True):
+        texts[file] = text
+        entry = entries[file]
+        if entry and isinstance(text, FullText):
+            keep(entry, orjson.dumps(text))
+    return [texts[file] for file in files]
+
+
+def _entry(file: Path) -> Path | None:
+    """Return the file of the cache for a text; None without a cache."""
+    cache = cache_folder()
+    if cache is None:
+        return None
+    files = [file]
+    if file.suffix.lower() in {".tex", ".ltx"}:
+        files += sorted(part for end in _BESIDE for part in file.parent.rglob(end))
+    with reading(file):
+        return cache / "texts" / f"{sha256_of_files(files)}.{VERSION}.json"
+
+
+def _read_apart(files: Sequence[Path]) -> list[FullText | str]:
+    """Read files in another process; if that fails, each in one of its own."""
+    if not files:
+        return []
+    try:
+        return isolated(partial(_read_files, files), f"{files[0]}", "it is left out")
+    except BadInputError as error:
+        if len(files) == 1:
+            return [f"{error}"]
+        return [text for file in files for text in _read_apart([file])]
+
+
+def _read_files(files: Sequence[Path]) -> list[FullText | str]:
+    return [_read(file) for file in files]
+
+
+def _read(file: Path) -> FullText | str:
+    try:
+        with reading(file), open_unpacked(file) as (stream, _):
+            data = read_stream(stream, file)
+        if reader := reader_of(data[:HEAD], file.name):
+            return reader(data, file)
+        return f"{file}: is no PDF, JATS, TEI or LaTeX source, or is damaged"
+    except CiterecError as error:
+        return f"{error}"

@@ -1,0 +1,83 @@
+"""Reads the data folder of Zotero: records, creators and attachments of `zotero.sqlite`, which is never written."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import orjson
+
+from citerec.bibliography.entry import Entry, first_year
+from citerec.bibliography.fields import Fields, library_paper
+from citerec.bibliography.keys import arxiv_dois, dois_of
+from citerec.corpus.readers.files import Located, located
+from citerec.errors import BadInputError
+from citerec.types import Paper
+
+DATABASE = "zotero.sqlite"
+_FILES = """
+    SELECT replace(path, 'storage:', 'storage/' || items.key || '/') AS file
+    FROM itemAttachments JOIN items USING (itemID)
+    WHERE path IS NOT NULL AND itemID NOT IN (SELECT itemID FROM deletedItems)
+"""
+_LOOSE = f"{_FILES} AND parentItemID IS NULL"
+_ITEMS = f"""
+    SELECT key, typeName, (
+        SELECT json_group_object(fieldName, value || '')
+        FROM itemData JOIN fields USING (fieldID) JOIN itemDataValues USING (valueID)
+        WHERE itemID = works.itemID
+    ), (
+        SELECT json_group_array(name) FROM (
+            SELECT trim(coalesce(firstName, '') || ' ' || lastName) AS name
+            FROM itemCreators JOIN creators USING (creatorID) JOIN creatorTypes USING (creatorTypeID)
+            WHERE creatorType = 'author' AND itemID = works.itemID ORDER BY orderIndex
+        )
+    ), (
+        SELECT json_group_array(file) FROM ({_FILES} AND parentItemID = works.itemID)
+    )
+    FROM items AS works JOIN itemTypes USING (itemTypeID)
+    WHERE typeName NOT IN ('attachment', 'note', 'annotation')
+        AND itemID NOT IN (SELECT itemID FROM deletedItems)
+    ORDER BY itemID
+"""
+_VENUES = "publicationTitle proceedingsTitle bookTitle conferenceName websiteTitle repository".split()
+_STATED = "url volume issue pages publisher".split()
+
+
+def read_zotero(database: Path) -> Iterator[tuple[Located | None, list[str]]]:
+    """Yield the records of a library with the files that they name, then None with those without a record.
+
+    The id of a record is Zotero's key. BadInputError if the file is no database of Zotero, or of a version with other
+    tables.
+    """
+    # Zotero keeps it locked while it runs
+    address = f"{database.resolve().as_uri()}?immutable=1"
+    try:
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            items = connection.execute(_ITEMS).fetchall()
+            loose = [file for (file,) in connection.execute(_LOOSE)]
+    except sqlite3.Error as error:
+        fault = f"cannot be read as Zotero's database ({error}): it is damaged or of another version"
+        raise BadInputError(
+            database, f"{fault}; export the library as BibTeX with its files"
+        ) from error
+    for line, (key, kind, values, people, files) in enumerate(items, start=1):
+        record = orjson.loads(values)
+        record |= {"key": key, "type": kind, "authors": orjson.loads(people)}
+        yield located(database, line, record, _paper), orjson.loads(files)
+    yield None, loose
+
+
+def _paper(fields: Fields) -> Paper:
+    extra = fields.text("extra")
+    dois = dois_of(fields.text("DOI")) or dois_of(extra)
+    entry = Entry(
+        title=fields.text("title"),
+        abstract=fields.text("abstractNote"),
+        year=first_year(fields.text("date")),
+        authors=fields.names("authors"),
+        venue=next(filter(None, map(fields.text, _VENUES)), ""),
+        dois=dois or arxiv_dois(f"{extra} {fields.text('archiveID')}"),
+    )
+    stated = {name: fields.short(name) for name in ("type", *_STATED)}
+    return library_paper(fields, [fields.id("key")], entry, **stated)
