@@ -210,9 +210,7 @@ def main() -> None:
 def printed(references: Any, paper: Paper) -> int:
     """Return the place of the reference that names a paper, from 1; 0 without one."""
     records = Records([paper])
-    named = (
-        n for n, ref in enumerate(references, 1) if records.named_in(ref.text, ref.dois)
-    )
+    named = (n for n, ref in enumerate(references, 1) if records.named_in(ref.text))
     return next(named, 0)
 
 

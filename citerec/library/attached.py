@@ -25,7 +25,9 @@ _BACKSLASH = re.compile(r"\{?\$\\backslash\$\}?|\{?\\textbackslash\s?\}?")
 
 
 def attachments(file: Path, format_name: str) -> dict[int, list[str]]:
-    """Return the files that records name, by the line or number of the record."""
+    """Return the files that records name, by the line or number of the record; none for another format."""
+    if format_name not in FIELDS:
+        return {}
 
     def records(stream: BinaryIO) -> Rows:
         if format_name == "csl":
@@ -39,14 +41,10 @@ def attachments(file: Path, format_name: str) -> dict[int, list[str]]:
     with suppress(BadInputError):  # the reader of the records tells it
         for line, row in read_file(file, records):
             fields = {} if isinstance(row, str) else row
-            values = [fields.get(name) for name in FIELDS[format_name]]
-            names = [
-                name
-                for value in values
-                if isinstance(value, str)
-                for name in names_in(value)
-            ]
-            if names:
+            values = [f"{fields.get(name)}" for name in FIELDS[format_name]]
+            if format_name == "bibtex":
+                values = names_in(*values)
+            if names := [name for name in values if is_text(name)]:
                 found[line] = names
     return found
 

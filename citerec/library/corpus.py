@@ -56,7 +56,7 @@ def _listed(file: Path) -> Iterator[tuple[Located | None, list[str]]]:
     if file.name == DATABASE:
         yield from read_zotero(file)
     content = recognise(head_of(file), file.name)
-    if content.kind is ContentKind.RECORDS:
+    if content.kind is ContentKind.RECORDS and content.format != "json":
         names = attachments(file, content.format)
         for located in read_papers(Source(file, (file,)), content.format):
             yield located, names.get(located.line, [])
@@ -105,22 +105,19 @@ def library_papers(source: Source, read: BytesRead, log: Log) -> Iterator[Locate
     is named in the table.
     """
     library = _Library()
-    every_file = (*source.files, *source.ignored)
     # a database knows its texts; others were removed from the library
-    databases = [file for file in every_file if file.name == DATABASE]
-    for file in databases or every_file:
+    databases = [file for file in source.files if file.name == DATABASE]
+    for file in databases or [*source.files, *filter(_reader, source.ignored)]:
         library.add(file)
     records = library.records
     rows = library.rows
     stated = len(records.papers)
-    total = sum(file.stat().st_size for file in source.files)
-    read_files = read_texts(
-        [*rows], source.workers, lambda count: read(total * count // len(rows))
-    )
+    size = sum(file.stat().st_size for file in source.files)
     dumped = ((file, text) for file in library.dumps for text in read_lines(file))
     texts: list[Text] = []
     unread: list[str] = []
-    for file, text in chain(read_files, dumped):
+    for file, text in chain(read_texts([*rows], source.workers), dumped):
+        read(size // len(rows) if file in rows else 0)
         if isinstance(text, str):
             unread.append(text)
         else:
@@ -131,12 +128,17 @@ def library_papers(source: Source, read: BytesRead, log: Log) -> Iterator[Locate
     if source.add_cited:
         add_works(records, texts, source.add_cited)
     papers = linked(records, texts)
+    of_texts = [papers[row] for row in {row for row, _ in texts}]
     counts = {
         "texts that are the paper of a record": len(texts) - became,
         "texts that became records themselves": became,
         "references found in them": sum(len(text.references) for _, text in texts),
-        "citations of papers of this library": sum(len(p.citations) for p in papers),
-        "sentences that cite these papers": sum(len(p.contexts) for p in papers),
+        "citations of papers of this library": sum(
+            len(paper.citations) for paper in of_texts
+        ),
+        "sentences that cite these papers": sum(
+            len(paper.contexts) for paper in of_texts
+        ),
         "works added that several papers cite": len(papers) - stated - became,
     }
     log(f"{plural(len(texts) + len(unread), 'whole text')}:")

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import doi_of, dois_of
+from citerec.display import one_line
 from citerec.library.lookup import Records, letters_of
 from citerec.library.texts import FullText
 from citerec.text import word_count
-from citerec.types import MAX_TITLE, Context, Paper
+from citerec.types import MAX_TITLE, YEARS, Context, Paper
 
 _HEAD = 600  # characters of a first page, among which its title is
 _ABSTRACT = re.compile(r"\b(?:abstract|summary|introduction)\b", re.IGNORECASE)
@@ -24,43 +25,40 @@ Text = tuple[int, FullText]  # the row of its paper, and a whole text
 
 def add_text(records: Records, text: FullText, file: Path) -> int:
     """Return the row of the record that a text matches; if there is none, it is added as a record itself."""
+    entry = text.entry
     start = letters_of(text.start)
-    dois = _dois_of_start(text)
+    # a short paper has references on its first page, too
+    cited = {doi for reference in text.references for doi in reference.dois}
+    dois = [doi for doi in dois_of(text.start) if doi not in cited]
     head = _ABSTRACT.split(text.start, maxsplit=1)[0][:_HEAD]
     rows = [
-        *records.of_ids(text.entry.dois),
+        *records.of_ids(entry.dois),
         # the first page of a comment has the DOI of another paper
         *(
             row
             for row in records.of_ids(dois)
             if letters_of(records.papers[row].title) in start
         ),
-        *records.named_in(f"{text.entry.title} {head}"),
+        *records.named_in(f"{entry.title} {head}"),
         *records.named_in(_DOI_AS_FILE.sub(r"\1/", file.stem)),
     ]
     if rows:
         return rows[0]
-    entry = text.entry
     # of several on a first page it is not clear which
     doi = "".join(entry.dois[:1] or (dois if len(dois) == 1 else ()))
     name = file.name.partition(".")[0] or "text"
     return records.add(
         Paper(
             id=records.new_id(doi.lower() or name),
-            title=entry.title[:MAX_TITLE] or re.sub(r"[_\W]+", " ", file.stem).strip(),
+            title=one_line(entry.title)[:MAX_TITLE]
+            or re.sub(r"[_\W]+", " ", file.stem).strip(),
             abstract=entry.abstract,
-            year=entry.year,
+            year=entry.year if entry.year in YEARS else None,
             authors=entry.authors,
             venue=entry.venue,
             doi=doi,
         )
     )
-
-
-def _dois_of_start(text: FullText) -> list[str]:
-    """Return the DOIs of a first page, except for those of references, which a short paper has there, too."""
-    cited = {doi for reference in text.references for doi in reference.dois}
-    return [doi for doi in dois_of(text.start) if doi not in cited]
 
 
 def add_works(records: Records, texts: Sequence[Text], least: int) -> None:
@@ -69,12 +67,12 @@ def add_works(records: Records, texts: Sequence[Text], least: int) -> None:
         (row, reference)
         for row, text in texts
         for reference in text.references
-        if not records.named_in(reference.text, reference.dois)
+        if not records.named_in(reference.text)
     ]
     works = Records(_works_of([reference for _, reference in unknown]))
     citing: defaultdict[int, set[int]] = defaultdict(set)
     for row, reference in unknown:
-        for work in works.named_in(reference.text, reference.dois):
+        for work in works.named_in(reference.text):
             citing[work].add(row)
     for work, rows in citing.items():
         if len(rows) >= least:
@@ -99,7 +97,7 @@ def _works_of(references: Sequence[Entry]) -> Iterator[Paper]:
             yield Paper(
                 id=doi_of(key) or f"title:{key[:150]}",
                 title=title[:MAX_TITLE],
-                year=best.year,
+                year=best.year if best.year in YEARS else None,
                 authors=best.authors,
                 doi=doi_of(key),
             )
@@ -118,33 +116,28 @@ def linked(records: Records, texts: Sequence[Text]) -> list[Paper]:
     """Return the papers of a library with what their texts cite, and the sentences that cite."""
     papers = list(records.papers)
     for row, text in texts:
-        named = [records.named_in(r.text, r.dois) for r in text.references]
-        rows = dict.fromkeys(
-            other for found in named for other in found if other != row
-        )
+        named = [
+            [other for other in records.named_in(ref.text) if other != row]
+            for ref in text.references
+        ]
+        cited = [papers[other].id for rows in named for other in rows]
         # a reference that may be two names none
         clear = {
-            place: papers[found[0]].id
-            for place, found in enumerate(named)
-            if len(found) == 1 and found != [row]
+            place: papers[rows[0]].id
+            for place, rows in enumerate(named)
+            if len(rows) == 1
         }
         contexts = [
-            Context(
-                sentence.text,
-                tuple(dict.fromkeys(clear[n] for n in sentence.cites if n in clear)),
-            )
+            Context(sentence.text, tuple(dict.fromkeys(ids)))
             for sentence in text.sentences
+            if (ids := [clear[place] for place in sentence.cites if place in clear])
         ]
         paper = papers[row]
         papers[row] = replace(
             paper,
             abstract=paper.abstract or text.entry.abstract,
-            citations=tuple(
-                dict.fromkeys([*paper.citations, *(papers[other].id for other in rows)])
-            ),
+            citations=tuple(dict.fromkeys([*paper.citations, *cited])),
             # two files of one paper have the same sentences
-            contexts=tuple(
-                dict.fromkeys([*paper.contexts, *filter(lambda c: c.cites, contexts)])
-            ),
+            contexts=tuple(dict.fromkeys([*paper.contexts, *contexts])),
         )
     return papers

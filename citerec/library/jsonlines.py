@@ -17,7 +17,7 @@ from citerec.types import Json
 
 _CITE = re.compile(r"\{\{cite:([^{}]{1,200})\}\}")
 _OTHER = re.compile(r"\{\{\w+:[^{}]{1,200}\}\}")
-_PARSES = ("pdf_parse", "latex_parse", "grobid_parse")
+_PARSES = ("pdf_parse", "latex_parse")
 _PEOPLE = re.compile(r",\s*(?:and\s+)?|\s+and\s+")
 
 
@@ -58,11 +58,11 @@ def _paper(fields: Fields, parse: Fields) -> Entry:
     entry = to_entry(stated, Entry(), "", strict=False)
     abstract = stated["abstract"]
     parts = abstract if isinstance(abstract, list) else [abstract]
-    texts = [f"{part['text']}" for part in parts if isinstance(part, dict)]
+    texts = [f"{part.get('text')}" for part in parts if isinstance(part, dict)]
     authors = stated.get("authors")
     if isinstance(authors, str):
         entry = replace(entry, authors=tuple(_PEOPLE.split(one_line(authors))))
-    dois = dois_of(f"{entry.dois} {stated.get('identifiers')}")
+    dois = dois_of(f"{stated.get('doi')} {stated.get('identifiers')}")
     return replace(
         entry,
         abstract=" ".join(texts) or entry.abstract,
@@ -71,14 +71,9 @@ def _paper(fields: Fields, parse: Fields) -> Entry:
 
 
 def _reference(fields: Fields) -> Entry:
+    text = f"{fields.record} arXiv:{fields.inner('ids').short('arxiv_id')}"
     entry = to_entry(fields.record, Entry(), "", strict=False)
-    record = f"{fields.record}"
-    numbers = fields.inner("ids").short("arxiv_id")
-    return replace(
-        entry,
-        text=fields.text("bib_entry_raw") or fields.text("raw_text") or record,
-        dois=(*dois_of(record), *arxiv_dois(f"arXiv:{numbers}")),
-    )
+    return replace(entry, text=text, dois=(*dois_of(text), *arxiv_dois(text)))
 
 
 def _paragraphs(parse: Fields, places: Mapping[str, int]) -> Iterator[str]:

@@ -27,6 +27,8 @@ def read_latex(data: bytes, file: Path) -> FullText:
 
     def resolve(match: re.Match[str]) -> str:
         keys = [key for key in map(str.strip, match[1].split(",")) if key in entries]
+        if not keys:
+            return match[0]
         return " " + mark(places.setdefault(key, len(places)) for key in keys)
 
     marked = _CITE.sub(resolve, source).encode()
@@ -40,6 +42,7 @@ def read_latex(data: bytes, file: Path) -> FullText:
 
 def _stated(entry: Entry) -> Entry:
     """Return a reference with its text: as it is printed, or its fields."""
+    dois = (*entry.dois, *entry.preprints)
     fields = (*entry.authors, entry.year, entry.title, entry.venue)
     text = entry.text or " ".join(f"{field or ''}" for field in fields)
-    return replace(entry, text=text, dois=(*entry.dois, *entry.preprints))
+    return replace(entry, text=" ".join([text, *dois]), dois=dois)

@@ -70,12 +70,12 @@ class Records:
             docid = f"{wanted}#{number}"
         return docid
 
-    def named_in(self, text: str, ids: Sequence[str] = ()) -> list[int]:
-        """Return the rows of the papers that a printed reference names; `ids` are those that its source states.
+    def named_in(self, text: str) -> list[int]:
+        """Return the rows of the papers that a printed reference names.
 
         A text in which several references were not told apart names several.
         """
-        rows = self.of_ids([*ids, *arxiv_dois(text), *_dois_in(text)])
+        rows = self.of_ids([*arxiv_dois(text), *_dois_in(text)])
         return rows or self._named_by_title(text) or self._named_by_page(text)
 
     def _named_by_title(self, text: str) -> list[int]:
@@ -139,6 +139,6 @@ def _years_in(text: str) -> list[int]:
 def _dois_in(text: str) -> Iterator[str]:
     """Yield the DOIs of a text, also with up to two blanks in each."""
     for start in _DOI.finditer(text):
-        pieces = text[start.start() :].split(maxsplit=3)[:3]
-        for count in range(len(pieces), 0, -1):
+        pieces = text[start.start() :].split(maxsplit=3)
+        for count in (1, 2, 3):
             yield from dois_of("".join(pieces[:count]))[:1]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import orjson
@@ -23,7 +24,7 @@ from citerec.library.pdf import read_pdf
 from citerec.library.texts import FullText
 from citerec.library.xml import is_xml_text, read_xml
 
-VERSION = 2  # of what the readers find: another one reads all files again
+VERSION = 1  # of what the readers find: another one reads all files again
 _BATCH = 8  # files for one process, which takes half a second to start
 _TEXT = TypeAdapter(FullText)
 _BESIDE = ("*.tex", "*.bbl", "*.bib")  # what belongs to a LaTeX source
@@ -43,19 +44,13 @@ def reader_of(head: bytes, name: str) -> Reader | None:
 
 
 def read_texts(
-    files: Sequence[Path], workers: int, done: Callable[[int], None]
+    files: Sequence[Path], workers: int
 ) -> Iterator[tuple[Path, FullText | str]]:
-    """Yield each file with its text, or why it cannot be read, in their order.
-
-    `workers` processes read at once; `done` receives how many files more were read.
-    """
+    """Yield each file with its text, or why it cannot be read, in their order; `workers` processes read at once."""
     batches = [files[n : n + _BATCH] for n in range(0, len(files), _BATCH)]
     with ThreadPoolExecutor(max_workers=workers) as pool:
-        for batch, texts in zip(
-            batches, pool.map(_known_or_read, batches), strict=True
-        ):
-            yield from zip(batch, texts, strict=True)
-            done(len(batch))
+        texts = chain.from_iterable(pool.map(_known_or_read, batches))
+        yield from zip(files, texts, strict=True)
 
 
 def _known_or_read(files: Sequence[Path]) -> list[FullText | str]:

@@ -32,7 +32,7 @@ class FullText:
 
     entry: Entry  # the paper
     start: str = ""  # of a PDF: its first page, which may name the paper
-    references: tuple[Entry, ...] = ()  # with what they say as `text`
+    references: tuple[Entry, ...] = ()  # `text` has all that they state
     sentences: tuple[CitingSentence, ...] = ()
 
 

@@ -12,13 +12,12 @@ from citerec.errors import BadInputError
 from citerec.library.texts import CitingSentence, FullText, citing_sentences, mark
 
 _NAMESPACE = re.compile(r"\{[^{}]*\}")
-_START = re.compile(rb"\s*<(?:[^>]*>\s*<)*?(?:\w+:)?(?:article|TEI)\b")
-_IS_TEXT = re.compile(rb"<(?:\w+:)?TEI\b|<front|article-meta|JATS")
+_IS_TEXT = re.compile(rb"<(?:\w+:)?(?:TEI|front|article-meta)\b")
 
 # where JATS and TEI have the parts of an article, and of a reference
 _TITLES = ("front//title-group/article-title", "teiHeader//titleStmt/title")
 _ABSTRACTS = ("front//abstract", "teiHeader//abstract")
-_DATES = ("front//pub-date/year", "teiHeader//sourceDesc//date")
+_DATES = ("front//pub-date/year", "teiHeader/fileDesc//date")
 _AUTHORS = (
     "front//contrib[@contrib-type='author']",
     "teiHeader//sourceDesc//analytic/author",
@@ -33,6 +32,7 @@ _BODIES = ("body", "text/body")
 _WORKS = (".//article-title", ".//chapter-title", ".//data-title", "analytic/title")
 _PEOPLE = {"name", "persName", "string-name", "collab"}
 _NAMES = ("given-names", "forename", "surname")
+_XML_ID = "{http://www.w3.org/XML/1998/namespace}id"
 _STATED = ("{http://www.w3.org/1999/xlink}href", "when", "from", "to")
 # what a sentence of a paragraph leaves out
 _LEFT_OUT = frozenset(
@@ -42,7 +42,7 @@ _LEFT_OUT = frozenset(
 
 def is_xml_text(head: bytes) -> bool:
     """Whether a file is JATS or TEI, by its first bytes."""
-    return bool(_START.match(head) and _IS_TEXT.search(head))
+    return head.startswith(b"<") and bool(_IS_TEXT.search(head))
 
 
 def read_xml(data: bytes, file: Path) -> FullText:
@@ -56,12 +56,15 @@ def read_xml(data: bytes, file: Path) -> FullText:
     inner = root.find(".//article")  # of a set, as PubMed Central sends it
     article = root if inner is None else inner
     references = _all(article, _REFERENCES)
-    places = {_id(reference): place for place, reference in enumerate(references)}
+    ids = (ref.get("id", ref.get(_XML_ID, "")) for ref in references)
+    places = {name: place for place, name in enumerate(ids)}
+    abstracts = _all(article, _ABSTRACTS)[:1]
+    paragraphs = [p for abstract in abstracts for p in abstract.iter("p")]
     years = [_year(date) for date in _all(article, _DATES)]
     return FullText(
         entry=Entry(
             title=_first(article, _TITLES),
-            abstract=_first(article, _ABSTRACTS),
+            abstract=" ".join(map(_text, paragraphs)),
             year=min(filter(None, years), default=None),
             authors=tuple(name for a in _all(article, _AUTHORS) for name in _people(a)),
             venue=_first(article, _VENUES),
@@ -83,11 +86,6 @@ def _first(element: Element, paths: tuple[str, ...]) -> str:
 
 def _text(element: Element) -> str:
     return one_line("".join(element.itertext()))
-
-
-def _id(element: Element) -> str:
-    """Return the value of `id`, or `xml:id`."""
-    return next((v for name, v in element.items() if name.endswith("id")), "")
 
 
 def _year(date: Element) -> int | None:
