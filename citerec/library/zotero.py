@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -79,5 +80,5 @@ def _paper(fields: Fields) -> Paper:
         venue=next(filter(None, map(fields.text, _VENUES)), ""),
         dois=dois or arxiv_dois(f"{extra} {fields.text('archiveID')}"),
     )
-    stated = {name: fields.short(name) for name in ("type", *_STATED)}
+    stated: Any = {name: fields.short(name) for name in ("type", *_STATED)}
     return library_paper(fields, [fields.id("key")], entry, **stated)

@@ -160,16 +160,16 @@ def _csl(fields: Fields) -> Paper:
         entry = to_entry(fields.record, Entry(), fields.path)
     except BadInputError as error:
         fields.fail(error.message)
+    stated: Any = {
+        name: fields.short(name) for name in ("type", "volume", "issue", "publisher")
+    }
     return library_paper(
         fields,
         [entry.key, *entry.dois],
         entry,
         url=fields.short("URL"),
         pages=fields.short("page"),
-        **{
-            name: fields.short(name)
-            for name in ("type", "volume", "issue", "publisher")
-        },
+        **stated,
     )
 
 
