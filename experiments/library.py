@@ -1,8 +1,10 @@
 """Measure a library of PDFs: references found and wrong, sentences and what they cite, seconds; write LIBRARY.md.
 
-python experiments/library.py FOLDER [--many 1000]
+python experiments/library.py FOLDER [--many 1000] [--index INDEX]
 
-FOLDER holds `corpus.jsonl.gz`, `fulltext.jsonl.gz`, and `pdfs/` with `gold.jsonl`, as `biomed` does.
+FOLDER holds `corpus.jsonl.gz`, `fulltext.jsonl.gz`, and `pdfs/` with `gold.jsonl`, as `biomed` does. With an index of the records, the
+default list is measured on its citation graph, and on one of which citations are missing or wrong as often as they
+were in the PDFs, at random.
 """
 
 import argparse
@@ -10,20 +12,28 @@ import gzip
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import orjson
 from rapidfuzz import fuzz, process
 
 from citerec.build.corpora import open_corpus
 from citerec.corpus.collector import RecordCounter
 from citerec.encode.machine import provenance
+from citerec.index.folder import open_index
+from citerec.index.graph import Graph
+from citerec.index.java import start_jvm
 from citerec.library import reading
 from citerec.library.pdf import read_pdf
-from citerec.types import Paper
+from citerec.rank.ltr import DEFAULT, open_ranker
+from citerec.train.data import dev_queries
+from citerec.train.ranker import Gatherer
+from citerec.train.settings import RankerTraining
+from citerec.types import Paper, no_progress
 
 HERE = Path(__file__).resolve().parent
 SAME_SENTENCE = 80  # percent of letters, of the sentence of a PDF and that of its XML
@@ -42,7 +52,7 @@ to the {papers:,} records of `biomed` (title, year, authors; no volume, no page)
 | … of these, marks that name the same papers | | {marks:.3f} |
 | … pairs of sentence and paper of the XML, found | | {pairs:.3f} |
 | years of the articles right | | {years} of {pdfs} |
-{timed}
+{timed}{listed}
 ## By PDF
 
 What the XML does not have is in the list of the PDF each time, read by eye: the graph of `biomed` joined a reference
@@ -143,10 +153,40 @@ def timed(folder: Path, many: int) -> str:
     )
 
 
+def listed(folder: Path, found: float, wrong: float) -> str:
+    """Return rows of the default list of test queries: by the graph of an index, and by one with errors as measured."""
+    start_jvm()
+    index = open_index(folder)
+    rng = np.random.default_rng(0)
+    graph = index.graph
+    citing = graph.citing
+    kept = rng.random(len(citing)) < found
+    count = int(kept.sum() * wrong / (1 - wrong))  # whose cited papers are other ones
+    extra = rng.permutation(np.flatnonzero(kept))[:count]
+    others = rng.permutation(graph.indices)[:count]
+    rows = np.concatenate([citing[kept], citing[extra]])
+    cited = np.concatenate([graph.indices[kept], others])
+    pairs = np.unique(np.column_stack([rows, cited])[rows != cited], axis=0)
+    degrees = np.bincount(pairs[:, 0], minlength=len(index.papers))
+    ends = np.concatenate([[0], np.cumsum(degrees)])
+    read = replace(index, graph=Graph(ends, pairs[:, 1].astype(np.int32)))
+    queries = dev_queries(index, None, 0, split="test")
+    assert queries
+    ranker = open_ranker(DEFAULT)
+    lines = ""
+    for what, opened in (("the true graph", index), ("one with these errors", read)):
+        gatherer = Gatherer(opened, RankerTraining(reranker="none"), print)
+        examples = gatherer.whole(queries, no_progress)
+        measures = examples.measures(ranker.score(examples.matrix))
+        lines += f"| default list, {what}: F1@20 / MRR | | {measures['f1@20']:.4f} / {measures['mrr']:.4f} |\n"
+    return lines
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--many", type=int, default=0)
+    parser.add_argument("--index", type=Path, help="an index of the records")
     given = parser.parse_args()
     gold = [
         Gold(line["pdf"], line["id"], frozenset(line["citations"]))
@@ -179,6 +219,9 @@ def main() -> None:
         contexts=sum(len(papers[each.id].contexts) for each in gold),
         years=sum(texts[each.file].entry.year == papers[each.id].year for each in gold),
         timed=rows,
+        listed=listed(given.index, right / number, wrong / (right + wrong))
+        if given.index
+        else "",
         by_pdf="\n".join(
             f"| {each.file} | {len(each.cites)} | {len(cited[each.id] & each.cites)} "
             f"| {len(cited[each.id] - each.cites)} |"

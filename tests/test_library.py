@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.documents import pdf, raw_pdf, whole_text
-from support.types import MonkeyPatch
+from support.types import Invoke, MonkeyPatch
 
 from citerec.bibliography.entry import Entry
 from citerec.build.corpora import open_corpus, summarise
@@ -494,3 +494,17 @@ def test_a_library_in_json_needs_its_name(library: Path) -> None:
     assert papers_of(library).keys() == {"m"}
     assert {"m", "sage"} <= {*papers_of(library, format="library")}
     assert [*read_papers(find_source(library), "library")]
+
+
+def test_pdfs_beside_records_are_not_left_out_silently(
+    library: Path, invoke: Invoke, java: None
+) -> None:
+    (library / "papers.jsonl").write_text(f'{{"id": "m", "title": "{MINT}"}}\n')
+
+    _, _, log = invoke("index", library, "--encoder", "none")
+    assert "3 PDFs beside these records not read; with --format library" in log
+
+    _, table, _ = invoke(
+        *("index", library, "--encoder", "none"), "--format", "library", "--force"
+    )
+    assert "3  papers" in table

@@ -187,3 +187,7 @@ def report_faults(
         console.log(f"left out: {fault}")
     if ignored:
         console.detail(f"not read: {', '.join(map(str, ignored))}")
+    if texts := sum(file.suffix.lower() == ".pdf" for file in ignored):
+        console.log(
+            f"{plural(texts, 'PDF')} beside these records not read; with --format library both are read together"
+        )
