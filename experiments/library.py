@@ -2,9 +2,9 @@
 
 python experiments/library.py FOLDER [--many 1000] [--index INDEX]
 
-FOLDER holds `corpus.jsonl.gz`, `fulltext.jsonl.gz`, and `pdfs/` with `gold.jsonl`, as `biomed` does. With an index of the records, the
-default list is measured on its citation graph, and on one of which citations are missing or wrong as often as they
-were in the PDFs, at random.
+FOLDER holds `corpus.jsonl.gz`, `fulltext.jsonl.gz`, and `pdfs/` with `gold.jsonl`, as `biomed` does. With an index of
+the records, the default list is measured on its citation graph, and on one of which citations are missing or wrong, at
+random, as often as they were in the PDFs.
 """
 
 import argparse
