@@ -257,9 +257,9 @@ def test_the_nearest_sentence_is_the_first_reason(build: Build) -> None:
         [early, *_] = recommender.recommend(title="Filling", year=2009, explain=True)
 
     assert first.paper.id == draft.paper.id == early.paper.id == "map"
-    trees = "cited by Xu 2010 as: 'Treemaps show hierarchies as nested boxes.'"
+    trees = "cited by Xu 2010 as: 'Treemaps show hierarchies as nested boxes'"
     assert first.reasons[0] == trees
-    assert draft.reasons[0] == "cited by Xu 2010 as: 'A space is filled.'"
+    assert draft.reasons[0] == "cited by Xu 2010 as: 'A space is filled'"
     # Xu is not published yet
     assert not [reason for reason in early.reasons if "Xu" in reason]
 

@@ -321,7 +321,8 @@ def cited_as(
     texts = found.texts(np.array([*numbers.values()], np.int32))
     reasons: dict[int, str] = {}
     for row, citer, text in zip(numbers, citing, texts, strict=True):
-        short = shorten(without_markers(text), _SENTENCE, placeholder="…")
+        sentence = without_markers(text).removesuffix(".")
+        short = shorten(sentence, _SENTENCE, placeholder="…")
         reasons[row] = f"cited by {_named(papers[citer])} as: '{short}'"
     return reasons
 
