@@ -174,9 +174,7 @@ class HybridRetriever:
                 by_source |= body.hits
             first, *others = by_source.values()
             fused = (
-                fuse(by_source, self._id_rank, self.config, k=k)
-                if others
-                else first  # TODO
+                fuse(by_source, self._id_rank, self.config, k=k) if others else first
             )
             sets.append(
                 CandidateSet(
