@@ -507,6 +507,7 @@ def train_on(
             "top": TOP,
         }
         shown["lag"] = CITATION_LAG
+        shown["is_addition"] = base is not None
         trainer.finish_folder(
             folder, facts, _shown(config), PACKAGES, "ranker.md", shown
         )
