@@ -96,6 +96,14 @@ def test_a_record_has_its_body_as_a_text_or_as_paragraphs(
     assert draft.body == BODY
 
 
+def test_each_sentence_of_the_body_of_a_record_may_lack_a_reference() -> None:
+    text = "Bees dance in the dark of a hive [CITE]. Maps are drawn for readers of newspapers."
+    record = {"title": "Maps of bees", "abstract": "We draw maps.", "body": text}
+    drafts = parse_queries(json.dumps(record).encode()).stated(context="all")
+
+    assert [query.context for query in drafts.queries] == [BODY[1].text]
+
+
 def test_a_paper_that_only_a_sentence_names_is_found(
     tmp_path: Path, java: None
 ) -> None:

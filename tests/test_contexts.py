@@ -132,12 +132,21 @@ def test_from_some_number_on_sentences_have_vectors_which_encode_makes_anew(
     verify_index(index.path)
 
 
-def test_a_context_of_the_wrong_shape_is_refused_with_its_line(build: Build) -> None:
-    wrong = {**PAPERS[2], "contexts": ["Treemaps [CITE]."]}
+@pytest.mark.parametrize(
+    ("contexts", "fault"),
+    [
+        (["Treemaps [CITE]."], "must be a list of objects"),
+        ([{"cites": ["map"]}], "needs a 'text' and 'cites'"),
+        ([{"text": "Treemaps [CITE].", "cite": ["map"]}], "needs a 'text' and 'cites'"),
+        ([{"text": 7, "cites": ["map"]}], "'text' must be a string"),
+    ],
+)
+def test_a_context_of_the_wrong_shape_is_refused_with_its_line(
+    build: Build, contexts: Any, fault: str
+) -> None:
+    wrong = {**PAPERS[2], "contexts": contexts}
 
-    with pytest.raises(
-        BadRecordError, match=r"line 2: .contexts. must be a list of objects"
-    ):
+    with pytest.raises(BadRecordError, match=f"line 2: .*{fault}"):
         build([PAPERS[0], wrong])
 
 

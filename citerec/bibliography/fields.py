@@ -200,11 +200,16 @@ class Fields:
 
     def contexts(self, key: str) -> tuple[Context, ...]:
         """Read sentences that cite, `{"cites": [ids], "text": "… [CITE] …"}`; one without ids is left out."""
-        found = [
-            Context(one_line(item.text("text")), item.strings("cites"))
-            for item in self.objects(key)
-        ]
-        return tuple(context for context in found if context.text and context.cites)
+        found = list[Context]()
+        for item in self.objects(key):
+            text = one_line(item.text("text"))
+            if not text or "cites" not in item.record:
+                self.fail(
+                    f"each of {key!r} needs a 'text' and 'cites', found {shown(item.record)}"
+                )
+            if cites := item.strings("cites"):
+                found.append(Context(text, cites))
+        return tuple(found)
 
     def inner(self, key: str) -> "Fields":
         """Return the object at a key; it is empty if it is missing or null."""

@@ -180,14 +180,20 @@ def index_lines(counts: Mapping[str, int]) -> list[str]:
 
 
 def report_faults(
-    examples: Sequence[str], ignored: Sequence[Path], console: ConsoleOutput
+    examples: Sequence[str],
+    ignored: Sequence[Path],
+    console: ConsoleOutput,
+    format_name: str = "",
 ) -> None:
     """Log what was left out of a corpus, and which files of it were not read."""
     for fault in examples:
         console.log(f"left out: {fault}")
     if ignored:
         console.detail(f"not read: {', '.join(map(str, ignored))}")
-    if texts := sum(file.suffix.lower() == ".pdf" for file in ignored):
+    texts = sum(file.suffix.lower() == ".pdf" for file in ignored)
+    if texts and format_name == "library":
+        console.log(f"{plural(texts, 'file')} named .pdf are none")
+    elif texts:
         console.log(
             f"{plural(texts, 'PDF')} beside these records not read; with --format library both are read together"
         )

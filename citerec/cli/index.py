@@ -151,7 +151,8 @@ def index(
             ),
             *index_lines(report.manifest.counts),
         )
-    report_faults(report.examples, report.ignored, console)
+    format_name = report.manifest.corpus.get("format", "")
+    report_faults(report.examples, report.ignored, console, format_name)
 
 
 def default_index(corpus: Path) -> Path:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from citerec.bibliography.entry import Entry, PaperList, first_year
+from citerec.config import BODY_SENTENCES
 from citerec.corpus.contents import ContentKind, DocumentFormat
 from citerec.display import one_line, plural
 from citerec.drafts.headings import SECTIONS, Part, label_of, part_at, part_of
@@ -200,6 +201,9 @@ def parse_queries(
         query = replace(draft, **stated).to_query(name, default_id)
         if with_body:
             query = replace(query, body=body or body_of(draft.body.splitlines()))
+            if draft.body and not batch:  # as those of a document, after its title
+                text = draft.body.splitlines()
+                lines = [draft.title, "# Abstract", draft.abstract, "", *text]
         if first := by_id.get(query.id):
             where = f"line {first.line}" if first.line else first.label
             raise draft.error(
@@ -307,7 +311,10 @@ def _from_document(
     # an abstract without its heading is among the lines
     sentences = tuple(one for one in read if one.text not in stated_abstract)
     if sentences:
-        parts.append(f"a body of {plural(len(sentences), 'sentence')}")
+        count = plural(len(sentences), "sentence")
+        first = len(sentences) > BODY_SENTENCES
+        some = f", of which the first {BODY_SENTENCES} are searched" if first else ""
+        parts.append(f"a body of {count}{some}")
     if draft.authors:
         parts.append(plural(len(draft.authors), "author"))
     if draft.year:
