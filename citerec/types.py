@@ -150,15 +150,6 @@ class QueryKind(StrEnum):
     REFERENCES = "references"  # the name of a list of references, which is not searched
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """A sentence of the body of a draft."""
-
-    text: str  # without citation markers
-    section: str = ""  # the heading before it
-    cites: bool = False  # whether it has a citation marker
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """A text that needs references.
@@ -182,7 +173,9 @@ class Query:
     # the sentence of the draft that needs references; empty for the draft as a whole
     context: str = ""
     section: str = ""  # the heading of the draft before that sentence
-    body: tuple[Sentence, ...] = ()  # the text besides the abstract, in its order
+    body: tuple[
+        str, ...
+    ] = ()  # the sentences of its text besides the abstract, without citation markers
     kind: QueryKind = QueryKind.DRAFT
 
     def __post_init__(self) -> None:
@@ -190,7 +183,7 @@ class Query:
             self,
             "query",
             ("abstract", "venue", "doi", "context"),
-            ("authors", "corpus_ids"),
+            ("authors", "corpus_ids", "body"),
         )
         object.__setattr__(self, "kind", QueryKind(self.kind))
         if not self.title.strip():

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+from fulltexts import lines_of
 
 from citerec.build.corpora import write_lines
 from citerec.build.index import BuildConfig, build_index
@@ -92,7 +93,7 @@ def main() -> None:
 def build() -> None:
     """Index the corpus of biomed with MiniLM, with and without the sentences of its full texts."""
     contexts: dict[str, list[Any]] = {}
-    for article in fulltexts():
+    for article in lines_of(DATA / "fulltext.jsonl.gz"):
         texts = [(s["text"], s["cites"]) for s in article["sentences"] if s["cites"]]
         contexts[article["id"]] = [{"text": t, "cites": c} for t, c in texts]
     corpus = INDEXES / ".biomed.contexts.corpus"
@@ -112,12 +113,6 @@ def build() -> None:
         build_index(source, INDEXES / name, config)
 
 
-def fulltexts() -> list[Any]:
-    """Return the articles with their sentences."""
-    with gzip.open(DATA / "fulltext.jsonl.gz") as lines:
-        return [orjson.loads(line) for line in lines]
-
-
 # --- Sentences
 
 
@@ -133,7 +128,7 @@ def sentences_of(
                 without_markers(sentence["text"]),
                 frozenset(sentence["cites"]),
             )
-            for article in fulltexts()
+            for article in lines_of(DATA / "fulltext.jsonl.gz")
             if article["id"] in wanted
             for sentence in article["sentences"]
             if sentence["cites"] and sentence["marks"] <= MOST_MARKS

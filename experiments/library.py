@@ -8,10 +8,8 @@ random, as often as they were in the PDFs.
 """
 
 import argparse
-import gzip
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+from fulltexts import lines_of
 from rapidfuzz import fuzz, process
 
 from citerec.build.corpora import open_corpus
@@ -73,11 +72,6 @@ class Gold:
     file: str
     id: str
     cites: frozenset[str]
-
-
-def lines_of(file: Path) -> Iterator[Any]:
-    with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
-        yield from map(orjson.loads, stream)
 
 
 def papers_of(folder: Path, format_name: str, lines: list[str]) -> dict[str, Paper]:

@@ -69,7 +69,7 @@ Seconds of a processor for one file, its process included: median and largest.
 SOURCES = """
 Lists of programs and services (RIS, and .nbib of PubMed in a file called .ris): their records, and those without a
 title, year, DOI or authors. Such records have none in their files either: each was compared with a plain reading of
-its tags, ten of each source by eye.
+its tags, ten of most sources by eye.
 
 | source | files | refused | records | no title | no year | no DOI | no authors | seconds |
 |---|---|---|---|---|---|---|---|---|

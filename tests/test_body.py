@@ -23,7 +23,7 @@ from citerec.rank.ltr import DEFAULT, TEXTS, LtrStage, open_ranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.hybrid import HybridRetriever
 from citerec.rules.eligible import eligible
-from citerec.types import Query, QueryBatch, Sentence
+from citerec.types import Query, QueryBatch
 
 MARKDOWN = """---
 title: Maps of bees
@@ -55,8 +55,8 @@ CORPUS = records(
 )
 DRAFT = Query(id="q", title="Maps of bees", year=2010)
 BODY = (
-    Sentence("Bees dance in the dark of a hive.", "1 Introduction", True),
-    Sentence("Maps are drawn for readers of newspapers.", "1 Introduction"),
+    "Bees dance in the dark of a hive.",
+    "Maps are drawn for readers of newspapers.",
 )
 
 
@@ -64,16 +64,13 @@ def test_the_body_is_what_follows_the_abstract_without_its_markers() -> None:
     [draft] = parse_queries(MARKDOWN.encode(), name="draft.md").queries
 
     assert draft.abstract == "We draw maps of bees for all readers of newspapers."
-    assert draft.body[:2] == BODY
-    assert [one.section for one in draft.body] == ["1 Introduction"] * 2 + ["2 Method"]
+    assert draft.body == (*BODY, "We count dances by two cameras.")
 
 
 def test_names_and_an_abstract_without_a_heading_are_before_the_introduction() -> None:
     lines = "A. Bee, C. Dee, all of the University\n\n1 Introduction\n\nBees dance in the dark of a hive."
 
-    assert [one.text for one in body_of(lines.splitlines())] == [
-        "Bees dance in the dark of a hive."
-    ]
+    assert body_of(lines.splitlines()) == BODY[:1]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +98,7 @@ def test_each_sentence_of_the_body_of_a_record_may_lack_a_reference() -> None:
     record = {"title": "Maps of bees", "abstract": "We draw maps.", "body": text}
     drafts = parse_queries(json.dumps(record).encode()).stated(context="all")
 
-    assert [query.context for query in drafts.queries] == [BODY[1].text]
+    assert [query.context for query in drafts.queries] == [BODY[1]]
 
 
 def test_a_paper_that_only_a_sentence_names_is_found(

@@ -502,7 +502,7 @@ def test_pdfs_beside_records_are_not_left_out_silently(
     (library / "papers.jsonl").write_text(f'{{"id": "m", "title": "{MINT}"}}\n')
 
     _, _, log = invoke("index", library, "--encoder", "none")
-    assert "3 PDFs beside these records not read; with --format library" in log
+    assert "3 PDFs not read, since there are records; --format library" in log
 
     _, table, _ = invoke(
         *("index", library, "--encoder", "none"), "--format", "library", "--force"

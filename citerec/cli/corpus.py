@@ -195,5 +195,5 @@ def report_faults(
         console.log(f"{plural(texts, 'file')} named .pdf are none")
     elif texts:
         console.log(
-            f"{plural(texts, 'PDF')} beside these records not read; with --format library both are read together"
+            f"{plural(texts, 'PDF')} not read, since there are records; --format library reads both"
         )

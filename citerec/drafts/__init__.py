@@ -20,7 +20,7 @@ from citerec.drafts.headings import SECTIONS, Part, label_of, part_at, part_of
 from citerec.errors import BadInputError, ConfigError
 from citerec.files.isolated import isolated
 from citerec.files.reading import other_format
-from citerec.types import Query, Sentence
+from citerec.types import Query
 
 _READS = (
     "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS, .nbib, .enw, LaTeX, Typst, Markdown, Word (.docx), "
@@ -169,7 +169,7 @@ def parse_queries(
     text = decode(data, name, reads=_READS)
     kind = kind_of(text, name)
     lines = list[str]()
-    body: tuple[Sentence, ...] = ()
+    body: tuple[str, ...] = ()
     cited = None
     if kind is not Kind.TEXT:
         drafts, _ = read_entries(text, kind, name, strict=True)
@@ -309,7 +309,7 @@ def _from_document(
         parts.append(f"abstract {short(abstract, 60)!r} ({len(abstract):,} characters)")
     read = body_of(document.lines) if with_body else ()
     # an abstract without its heading is among the lines
-    sentences = tuple(one for one in read if one.text not in stated_abstract)
+    sentences = tuple(one for one in read if one not in stated_abstract)
     if sentences:
         count = plural(len(sentences), "sentence")
         first = len(sentences) > BODY_SENTENCES

@@ -10,7 +10,7 @@ from citerec.drafts.cited import joined
 from citerec.drafts.context import has_marker, without_markers
 from citerec.drafts.headings import Part, part_at, part_of, without_label
 from citerec.text import sentences, word_count
-from citerec.types import MAX_TITLE, Query, Sentence
+from citerec.types import MAX_TITLE, Query
 
 LEAST_WORDS = 5  # of a sentence
 _REPEATED = 3  # lines that occur as often are running heads
@@ -59,12 +59,12 @@ def uncited(draft: Query, lines: Sequence[str]) -> Iterator[Query]:
 _NOT_BODY = frozenset({Part.ABSTRACT, Part.AUTHORS, Part.KEYWORDS})
 
 
-def body_of(lines: Sequence[str]) -> tuple[Sentence, ...]:
+def body_of(lines: Sequence[str]) -> tuple[str, ...]:
     """Return the sentences of a draft from its introduction on, without citation markers; `lines` as in `uncited`.
 
     Without an introduction, all but the abstract. Captions and sentences of few words are left out.
     """
-    found = list[Sentence]()
+    found = list[str]()
     has_begun = False
     for heading, paragraph in paragraphs(lines):
         part = part_of(heading)
@@ -77,7 +77,7 @@ def body_of(lines: Sequence[str]) -> tuple[Sentence, ...]:
             plain = without_markers(text)
             is_prose = word_count(plain) >= LEAST_WORDS and not _CAPTION.match(text)
             if is_prose and len(text) <= MAX_TITLE:
-                found.append(Sentence(plain, heading, has_marker(text)))
+                found.append(plain)
     return tuple(dict.fromkeys(found))
 
 

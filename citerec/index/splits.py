@@ -191,6 +191,5 @@ def open_queries(folder: Path) -> ShippedQueries | None:
         }
         for name, qrels in orjson.loads((folder / GOLD).read_bytes()).items()
     }
-    # no format of queries has bodies
-    queries = (Query(**(orjson.loads(line) | {"body": ()})) for line in lines)
+    queries = (Query(**orjson.loads(line)) for line in lines)
     return ShippedQueries({query.id: query for query in queries}, gold)

@@ -27,7 +27,7 @@ from citerec.library.xml import is_xml_text, read_xml
 VERSION = 1  # of what the readers find: another one reads all files again
 _BATCH = 8  # files for one process, which takes half a second to start
 _TEXT = TypeAdapter(FullText)
-_BESIDE = ("*.tex", "*.bbl", "*.bib")  # what belongs to a LaTeX source
+_PARTS = ("*.tex", "*.bbl", "*.bib")  # what belongs to a LaTeX source
 
 Reader = Callable[[bytes, Path], FullText]
 
@@ -61,7 +61,7 @@ def _known_or_read(files: Sequence[Path]) -> list[FullText | str]:
         with suppress(ValueError):  # there is none, or it is damaged
             texts[file] = _TEXT.validate_json(kept(entry) if entry else b"")
     unread = [file for file in files if file not in texts]
-    for file, text in zip(unread, _read_apart(unread), strict=True):
+    for file, text in zip(unread, _read_in_process(unread), strict=True):
         texts[file] = text
         entry = entries[file]
         if entry and isinstance(text, FullText):
@@ -76,12 +76,12 @@ def _entry(file: Path) -> Path | None:
         return None
     files = [file]
     if file.suffix.lower() in {".tex", ".ltx"}:
-        files += sorted(part for end in _BESIDE for part in file.parent.rglob(end))
+        files += sorted(part for end in _PARTS for part in file.parent.rglob(end))
     with reading(file):
         return cache / "texts" / f"{sha256_of_files(files)}.{VERSION}.json"
 
 
-def _read_apart(files: Sequence[Path]) -> list[FullText | str]:
+def _read_in_process(files: Sequence[Path]) -> list[FullText | str]:
     """Read files in another process; if that fails, each in one of its own."""
     if not files:
         return []
@@ -90,7 +90,7 @@ def _read_apart(files: Sequence[Path]) -> list[FullText | str]:
     except BadInputError as error:
         if len(files) == 1:
             return [f"{error}"]
-        return [text for file in files for text in _read_apart([file])]
+        return [text for file in files for text in _read_in_process([file])]
 
 
 def _read_files(files: Sequence[Path]) -> list[FullText | str]:

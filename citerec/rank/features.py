@@ -256,23 +256,24 @@ class Signals:
     @cached_property
     def sentence_bm25(self) -> Table | None:
         """The BM25 scores of title and sentences and the candidates; None without BM25."""
-        scores = self.candidates.sentences.bm25
-        return scores(self.rows) if scores else None
+        return self._bm25(self.candidates.sentences)
+
+    def _bm25(self, sentences: SentenceScores) -> Table | None:
+        return sentences.bm25(self.rows) if sentences.bm25 else None
 
     @cached_property
     def body_cosines(self) -> Table | None:
         """The cosines of the sentences of the body and the candidates; None without a body or vectors."""
         return self._cosines(self.candidates.body)
 
-    @cached_property
-    def body_bm25(self) -> Table | None:
-        """The BM25 scores of the sentences of the body and the candidates; None without a body or BM25."""
-        scores = self.candidates.body.bm25
-        return scores(self.rows) if scores else None
+    def body_bm25(self) -> Values:
+        """The highest BM25 score of each candidate for a sentence of the body, standardised; unknown without a body."""
+        table = self._bm25(self.candidates.body)
+        return self.over(table, lambda scores: standardised(scores).max(axis=0))
 
     def body_title(self) -> Values:
         """The share of the words of each title that the body contains; unknown without a body."""
-        text = " ".join(sentence.text for sentence in self.query.body)
+        text = " ".join(self.query.body)
         return found_in(text, self.titles) if text else self.missing
 
     def over(self, table: Table | None, reduce: Callable[[Table], Values]) -> Values:
@@ -470,7 +471,7 @@ FEATURES: tuple[Feature, ...] = (
     own("body_sentences", Group.BODY, lambda s: s.over(s.body_cosines, highest),
         f"likewise, the mean of the {HIGHEST} highest",
         "dense", "rising", needs=(Group.SEMANTIC,)),
-    own("body_bm25", Group.BODY, lambda s: s.over(s.body_bm25, lambda t: standardised(t).max(axis=0)),
+    own("body_bm25", Group.BODY, Signals.body_bm25,
         "highest BM25 score for a sentence of the body, in standard deviations over the candidates",
         "bm25", "rising", needs=(Group.LEXICAL,)),
     own("body_title", Group.BODY, Signals.body_title,

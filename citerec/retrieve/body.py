@@ -6,16 +6,15 @@ A paper is often cited for one aspect that title and abstract of the draft do no
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, pairwise
 
 import numpy as np
 
 from citerec.config import BODY_SENTENCES
 from citerec.files.arrays import Rows
-from citerec.retrieve.dense import DenseRetriever, LexicalScores
-from citerec.retrieve.fuse import summed
+from citerec.retrieve.dense import DenseRetriever, LexicalScores, scores_of_parts
+from citerec.retrieve.fuse import rrf
 from citerec.stages import Retriever
-from citerec.types import Eligibility, Hits, Query, Sentence, SentenceScores
+from citerec.types import Eligibility, Hits, Query, SentenceScores
 
 BM25 = "body"  # the names of the hits
 DENSE = "body_dense"
@@ -41,47 +40,31 @@ def search_bodies(
     k: int,
 ) -> list[BodyHits]:
     """Search the bodies of some drafts, whose sentences are encoded as one batch."""
-    parts = [[_alone(query, s) for s in searched(query.body)] for query in queries]
-    every = [part for of_query in parts for part in of_query]
+    parts = [
+        [_alone(query, sentence) for sentence in query.body[:BODY_SENTENCES]]
+        for query in queries
+    ]
+    every = [sentence for part in parts for sentence in part]
     rules = [rule for part, rule in zip(parts, eligible, strict=True) for _ in part]
-    bounds = [*pairwise(accumulate(map(len, parts), initial=0))]
+    encoded = None
     by_name = dict[str, list[Hits]]()
     if lexical:
         by_name[BM25] = lexical.retrieve(every, rules, DEEP)
-    vectors = None
     if dense:
         vectors = dense.encoded(every)
         by_name[DENSE] = dense.search(vectors, rules, DEEP)
+        encoded = partial(np.asarray, vectors)
     found = list[BodyHits]()
-    for part, (start, end) in zip(parts, bounds, strict=True):
-        own = None if vectors is None else vectors[start:end]
-        found.append(
-            BodyHits(
-                {
-                    name: fused(hits[start:end], id_rank, k)
-                    for name, hits in by_name.items()
-                },
-                SentenceScores(
-                    None if own is None else partial(np.asarray, own),
-                    partial(table.scores_of_papers, part) if table else None,
-                ),
-            )
-        )
+    end = 0
+    for part, scores in zip(parts, scores_of_parts(parts, table, encoded), strict=True):
+        rows = slice(end, end + len(part))
+        end += len(part)
+        hits = {
+            name: rrf(each[rows], id_rank, k0=K0, k=k) for name, each in by_name.items()
+        }
+        found.append(BodyHits(hits, scores))
     return found
 
 
-def fused(rankings: Sequence[Hits], id_rank: Rows, k: int) -> Hits:
-    """Sum 1 / (K0 + rank) over the sentences that find a paper."""
-    points = [1 / (K0 + np.arange(1, len(hits) + 1)) for hits in rankings]
-    return summed(rankings, points, [1.0] * len(points), id_rank, k)
-
-
-def searched(body: Sequence[Sentence]) -> Sequence[Sentence]:
-    """Return the sentences of a body that are searched."""
-    return body[:BODY_SENTENCES]
-
-
-def _alone(query: Query, sentence: Sentence) -> Query:
-    return replace(
-        query, title=sentence.text, abstract="", authors=(), venue="", body=()
-    )
+def _alone(query: Query, sentence: str) -> Query:
+    return replace(query, title=sentence, abstract="", authors=(), venue="", body=())

@@ -138,13 +138,25 @@ def scores_by_sentence(
     @cache
     def encoded() -> Vectors:
         assert dense
-        return dense.encoded([vector for part in parts for vector in part])
+        return dense.encoded([sentence for part in parts for sentence in part])
 
-    def scores(part: list[Query], rows: slice) -> SentenceScores:
-        vectors = (lambda: encoded()[rows]) if dense else None
-        return SentenceScores(
-            vectors, partial(lexical.scores_of_papers, part) if lexical else None
-        )
+    return scores_of_parts(parts, lexical, encoded if dense else None)
+
+
+def scores_of_parts(
+    parts: Sequence[Sequence[Query]],
+    lexical: LexicalScores | None,
+    encoded: Callable[[], Vectors] | None,
+) -> list[SentenceScores]:
+    """Return what compares papers with the sentences of each part; `encoded` returns the vectors of all of them."""
+
+    def scores(part: Sequence[Query], rows: slice) -> SentenceScores:
+        def vectors() -> Vectors:
+            assert encoded
+            return encoded()[rows]
+
+        by_words = partial(lexical.scores_of_papers, part) if lexical else None
+        return SentenceScores(vectors if encoded else None, by_words)
 
     bounds = pairwise(accumulate(map(len, parts), initial=0))
     return [

@@ -76,7 +76,6 @@ from citerec.types import (
     Json,
     Log,
     Progress,
-    Sentence,
     no_log,
     no_progress,
 )
@@ -130,7 +129,7 @@ class Gatherer:
         encoder: bool = True,
         reranker: str | None = None,
         features: Sequence[Feature] = (),
-        bodies: Mapping[str, tuple[Sentence, ...]] = MappingProxyType({}),
+        bodies: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ) -> None:
         """Open the stages of an index: its vectors, unless `encoder` is false, and a reranker, unless it is None.
 
@@ -256,7 +255,7 @@ def gather_examples(
     progress: Progress = no_progress,
     log: Log = no_log,
     features: Sequence[Feature] = (),
-    bodies: Mapping[str, tuple[Sentence, ...]] = MappingProxyType({}),
+    bodies: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     cached: ArrayCache = lambda name, make: dict(make()),
 ) -> IndexExamples:
     """Return the training and dev examples of an index, without the held-out queries of other indexes.

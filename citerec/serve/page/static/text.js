@@ -84,11 +84,7 @@ export function dressed(row) {
     });
     return parts;
   };
-  const sentences = clean(row.abstract).split(/(?<=[.!?。])\s+/);
-  const counts = sentences.map(one => new Set(wordsOf(one).map(stem)).intersection(stems).size);
-  const best = counts.indexOf(Math.max(...counts));
-  const rest = `${best ? "… " : ""}${sentences.slice(best).join(" ")}`;
-  const text = clean(row.passage ?? "") || rest; // the sentence that the server found nearest
+  const text = clean(row.passage || row.abstract); // the sentence that the server found nearest
   const start = text.slice(0, SNIPPET).replace(/\s\S*$/, "");
   return {
     ...row,
