@@ -19,7 +19,7 @@ from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import IndexFolder
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import NAMES
-from citerec.rank.ltr import DEFAULT, TEXTS, LtrStage, open_ranker
+from citerec.rank.ltr import DEFAULT, LIBRARY, TEXTS, LtrStage, open_ranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.hybrid import HybridRetriever
 from citerec.rules.eligible import eligible
@@ -139,9 +139,9 @@ def test_the_model_of_texts_adds_to_the_score_and_nothing_without_a_text(
 
     title, text = stage.run(batch, expanded)
 
-    assert title.addition is None
+    assert [model.folder for model in title.models] == [LIBRARY]  # no citation is known
     assert np.isnan(title.matrix[:, NAMES.index("body_bm25")]).all()
-    assert text.addition and text.addition.folder == TEXTS
+    assert [model.folder for model in text.models] == [DEFAULT, TEXTS]
     scores = ranker.score(text.matrix) + open_ranker(TEXTS).score(text.matrix)
     assert text.hits.scores == pytest.approx(sorted(scores, reverse=True))
 

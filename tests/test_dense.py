@@ -20,7 +20,7 @@ from citerec.errors import (
 from citerec.index.folder import IndexFolder, checksums, open_index, write_manifest
 from citerec.index.vectors import similarities, write_dense
 from citerec.recommend import Recommender
-from citerec.retrieve.dense import DenseRetriever
+from citerec.retrieve.dense import DenseRetriever, sentence_queries
 from citerec.rules.eligible import mask
 from citerec.types import Eligibility, Hits, Query
 
@@ -270,6 +270,20 @@ def test_queries_are_encoded_as_one_batch(build: Build) -> None:
     assert results[0].scores == pytest.approx([-np.sqrt(2), -np.sqrt(5)])
     assert encoder.asked == [3, 2]
     assert retriever.retrieve([], [], 2) == []
+
+
+def test_a_text_in_place_of_a_title_is_compared_sentence_by_sentence() -> None:
+    need = Query(id="q", title="I label data for a task. I need to know its costs.")
+    draft = replace(need, abstract="Labels cost money and time.")
+
+    assert [part.title for part in sentence_queries(need)] == [
+        "I label data for a task.",
+        "I need to know its costs.",
+    ]
+    assert [part.title for part in sentence_queries(draft)] == [
+        "I label data for a task. I need to know its costs.",
+        "Labels cost money and time.",
+    ]
 
 
 def test_another_encoder_is_refused_with_what_to_do(every_kind: Build) -> None:

@@ -57,6 +57,26 @@ def test_contributions_sum_to_the_score(folder: Path) -> None:
     assert added.sum(axis=1) == pytest.approx(ranker.score(matrix), abs=1e-5)
 
 
+def test_weights_of_a_linear_part_are_added_to_score_and_contributions(
+    tmp_path: Path,
+) -> None:
+    folder = tiny_ranker(tmp_path / "ranker", {"bm25": 1}, variants=[Variant.FULL])
+    matrix = matrix_of(bm25=[0.1, 0.9], bm25_rank=[1 / 61, 1 / 62])
+    trees = open_ranker(folder).score(matrix)
+    spec = orjson.loads((folder / "ranker.json").read_bytes())
+    spec["variants"]["full"]["linear"] = {"bm25_rank": 122, "dense_rank": 50}
+    (folder / "ranker.json").write_bytes(orjson.dumps(spec))
+    seal_model(folder)
+
+    ranker = open_ranker(folder)
+
+    # 122 / 61, 122 / 62; not found by vectors
+    assert ranker.score(matrix) == pytest.approx(trees + [2, 122 / 62])
+    added = ranker.contributions(matrix)
+    assert added.sum(axis=1) == pytest.approx(ranker.score(matrix), abs=1e-5)
+    assert added[0, NAMES.index("dense_rank")] == 0
+
+
 def test_a_variant_does_not_see_what_it_may_not_read(folder: Path) -> None:
     blind = open_ranker(folder, Variant.NO_POPULARITY)
 

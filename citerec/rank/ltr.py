@@ -2,8 +2,9 @@
 
 A model is a folder with one LightGBM model, as text, for each variant of the features. ranker.json: {"format": 1,
 "neighbours": 50, "variants": {"full": {"file": "full.txt", "features": [names, in the order of the model],
-"calibration": {"scale": 0.9, "offset": -2, "weights": {"coverage": 16, …}}}, …},
-"provenance": {…}}. A model without a calibration gives no probabilities. Each model reads the columns of
+"calibration": {"scale": 0.9, "offset": -2, "weights": {"coverage": 16, …}}, "linear": {"bm25_rank": 150, …}}, …},
+"provenance": {…}}. A model without a calibration gives no probabilities; `linear` are weights of features whose sum is
+added to the score of the trees. Each model reads the columns of
 `features.Features.matrix` that its `features` name; names that are not citerec's own are features of installed
 packages.
 """
@@ -51,9 +52,12 @@ DEFAULT = Path(__file__).parent / "default"  # the ranker of the package
 # whose scores are added to those of a trained ranker: for a sentence, and for a draft with its text
 SENTENCES = Path(__file__).parent / "sentences"
 TEXTS = Path(__file__).parent / "texts"
+# in place of the default, where no citation is known: it moves the fused order less
+LIBRARY = Path(__file__).parent / "library"
 TOP = 100  # best papers of a list, on which the calibration is fitted
 
 ListFeature = Literal["coverage", "references", "known"]  # features of `Group.LIST`
+RankFeature = Literal["bm25_rank", "dense_rank"]
 
 
 class Calibration(Settings):
@@ -158,6 +162,7 @@ class Ranker(LtrModel):
     folder: Path
     shown: str  # its name in messages and reports
     variant: Variant
+    linear: "Linear"
 
     def __str__(self) -> str:
         """Return the name and the variant."""
@@ -168,9 +173,8 @@ class Ranker(LtrModel):
         """Return the score of each row of a feature matrix, shape (papers,)."""
         if not len(matrix):
             return np.zeros(0, np.float32)
-        return self.model.predict(self._inputs(matrix), num_threads=1).astype(
-            np.float32
-        )
+        trees = self.model.predict(self._inputs(matrix), num_threads=1)
+        return (trees + self.linear.scores(matrix)).astype(np.float32)
 
     def contributions(self, matrix: Matrix) -> Floats:
         """Return what each feature adds to each score; it is 0 for features that the model does not read."""
@@ -179,6 +183,7 @@ class Ranker(LtrModel):
             inputs = self._inputs(matrix)
             added = self.model.predict(inputs, pred_contrib=True, num_threads=1)
             whole[:, [*self._places, -1]] = added
+            whole[:, self.linear.places] += self.linear.terms(matrix)
         return whole
 
     @property
@@ -194,6 +199,27 @@ class Ranker(LtrModel):
         return matrix[:, self._places].astype(np.float64)
 
 
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A weighted sum of features, such as a fused rank; a missing one counts 0."""
+
+    weights: Mapping[RankFeature, float]
+
+    @property
+    def places(self) -> list[int]:
+        """The columns of the features."""
+        return [NAMES.index(name) for name in self.weights]
+
+    def terms(self, matrix: Matrix) -> Floats:
+        """Return what each feature adds to each score, shape (papers, weights)."""
+        values = np.nan_to_num(matrix[:, self.places].astype(np.float64))
+        return values * [*self.weights.values()]
+
+    def scores(self, matrix: Matrix) -> Floats:
+        """Return the sum for each paper, shape (papers,)."""
+        return self.terms(matrix).sum(axis=1)
+
+
 class VariantSpec(Settings):
     """One variant of a model in `ranker.json`."""
 
@@ -201,6 +227,7 @@ class VariantSpec(Settings):
     file: str = Field(pattern=r"^[\w-]+\.txt$")
     features: tuple[str, ...]
     calibration: Calibration | None = None
+    linear: dict[RankFeature, float] = Field(default_factory=dict)
 
 
 class RankerSpec(Settings):
@@ -264,6 +291,7 @@ def open_ranker(
         model=booster,
         neighbours=spec.neighbours,
         calibration=of_variant.calibration,
+        linear=Linear(of_variant.linear),
         rerankers=tuple(map(str, spec.provenance.get("rerankers", ()))),
         retrievers=tuple(map(str, spec.provenance.get("retrievers", ()))),
         reads_reranker=RERANK in names and bool(splits[names.index(RERANK)]),
@@ -354,10 +382,10 @@ def retriever_notice(
 class RankedCandidates(CandidateSet):
     """The candidates of one query in the order of the model, with its features."""
 
+    models: tuple[LtrModel, ...]  # whose summed scores ordered them
     matrix: Matrix  # shape (papers, features), in the order of `expanded`
     expanded: ExpandedCandidates  # the candidates before, with the known citations and the neighbours of the query
     cited: Sequence[int]  # rows of the known references of the query
-    addition: Ranker | None = None  # the model whose scores are added to the ranker's
 
 
 class LtrStage:
@@ -379,8 +407,8 @@ class LtrStage:
         self._id_rank = graph.index.id_rank
         self._graph = graph
         self._features = self._computed(ranker)
-        # by their folders, opened on first use
-        self._additions = dict[Path, tuple[Ranker, Features]]()
+        # models of the package by their folders, opened on first use
+        self._of_package = dict[Path, tuple[Ranker, Features]]()
 
     def _computed(self, *models: LtrModel) -> Features:
         """Return what computes the features of models; what the variant of the ranker may not read is missing."""
@@ -399,16 +427,32 @@ class LtrStage:
             names -= barred
         return Features(self._graph, names, self._ranker.added)
 
-    def _addition(self, query: Query) -> tuple[Ranker | None, Features]:
-        """Return the model whose scores are added for a query, if any, and the features."""
-        is_searched = query.is_sentence or query.body
-        if not is_searched or not isinstance(self._ranker, Ranker):
-            return None, self._features
-        folder = SENTENCES if query.is_sentence else TEXTS
-        if folder not in self._additions:
+    def _opened(self, folder: Path) -> tuple[Ranker, Features]:
+        """Return a model of the package, and what computes its features and those of the ranker."""
+        if folder not in self._of_package:
             model = open_ranker(folder)
-            self._additions[folder] = model, self._computed(self._ranker, model)
-        return self._additions[folder]
+            self._of_package[folder] = model, self._computed(self._ranker, model)
+        return self._of_package[folder]
+
+    def _models(
+        self, query: Query, candidates: ExpandedCandidates
+    ) -> tuple[tuple[LtrModel, ...], Features]:
+        """Return the models whose scores are summed for a list, and the features.
+
+        A model of the package is added for a sentence, and for a draft with its text; another one takes the place of
+        the default where no citation is known.
+        """
+        ranker = self._ranker
+        if not isinstance(ranker, Ranker):
+            return (ranker,), self._features
+        if query.is_sentence or query.body:
+            addition, features = self._opened(SENTENCES if query.is_sentence else TEXTS)
+            return (ranker, addition), features
+        is_default = ranker.folder == DEFAULT and ranker.variant is Variant.FULL
+        if is_default and candidates.snapshot.is_empty and not self._reranker:
+            model, features = self._opened(LIBRARY)
+            return (model,), features
+        return (ranker,), self._features
 
     def run(
         self,
@@ -425,7 +469,7 @@ class LtrStage:
             cited = batch.known_references(place)
             # on more threads sums differ in the last bits
             with _LIMITED, _openblas().limit(limits=1):
-                _, features = self._addition(query)
+                _, features = self._models(query, expanded)
                 matrix = features.matrix(query, expanded, cited)
             ranked.append(self._ordered(query, matrix, expanded, cited))
         if self._reranker is None:
@@ -457,12 +501,9 @@ class LtrStage:
         cited: Sequence[int],
         scored: Mapping[str, Hits] | None = None,
     ) -> RankedCandidates:
-        scores = self._ranker.score(matrix)
-        calibration = self._ranker.calibration
-        addition, _ = self._addition(query)
-        if addition:
-            scores += addition.score(matrix[:, : len(NAMES)])
-            calibration = addition.calibration
+        models, _ = self._models(query, candidates)
+        scores = np.sum([model.score(matrix) for model in models], axis=0)
+        calibration = models[-1].calibration
         hits = Hits.ordered(candidates.rows, scores, self._id_rank)
         probabilities = None
         if calibration:
@@ -475,7 +516,7 @@ class LtrStage:
             matrix=matrix,
             expanded=candidates,
             cited=cited,
-            addition=addition,
+            models=models,
             probabilities=probabilities,
             agreement=candidates.agreement,
         )

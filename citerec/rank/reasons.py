@@ -16,7 +16,7 @@ import numpy.typing as npt
 from citerec.bibliography.keys import same_person, split_name
 from citerec.display import percentage, plural
 from citerec.drafts.context import without_markers
-from citerec.files.arrays import Rows
+from citerec.files.arrays import Floats, Rows
 from citerec.graph.temporal import RECENT_YEARS, GraphSnapshot, TemporalGraph
 from citerec.index.papers import NO_YEAR, Papers
 from citerec.rank.contexts import ContextRetriever
@@ -284,10 +284,8 @@ def with_reasons(
     known = graph, expanded.snapshot, expanded.neighbour_scores
     facts = Facts(*known, candidates.cited, query.authors)
     matrix = candidates.matrix[ranks_and_scores(expanded.hits, candidates.rows)[0] - 1]
-    contributions = ranker.contributions(matrix)
-    if addition := candidates.addition:
-        columns = [*range(len(NAMES)), -1]
-        contributions[:, columns] += addition.contributions(matrix[:, : len(NAMES)])
+    of_models = [model.contributions(matrix) for model in candidates.models]
+    contributions: Floats = np.sum(of_models, axis=0)
     if reranker and not reads_probability(ranker, reranker):
         # The reranker follows the model, so its probability is used as its contribution.
         scored = (item.stages.get(RERANK) for item in result)

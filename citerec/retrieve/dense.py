@@ -165,13 +165,14 @@ def scores_of_parts(
 
 
 def sentence_queries(query: Query) -> list[Query]:
-    """Return queries for the title and the first `MAX_SENTENCES` sentences of at least `LEAST_WORDS` words."""
-    long = [
-        sentence
-        for sentence in sentences(query.abstract)
-        if len(sentence.split()) >= LEAST_WORDS
-    ]
-    texts = [query.title, *long[:MAX_SENTENCES]]
+    """Return queries for the title and the first `MAX_SENTENCES` sentences of at least `LEAST_WORDS` words.
+
+    A text that stands for the title, as that of a need in words, has sentences of its own.
+    """
+    title, *others = [query.title] if query.abstract else sentences(query.title)
+    others += sentences(query.abstract)
+    long = [text for text in others if len(text.split()) >= LEAST_WORDS]
+    texts = [title, *long[:MAX_SENTENCES]]
     return [
         replace(query, title=text, abstract="", authors=(), venue="", context="")
         for text in texts

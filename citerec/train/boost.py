@@ -26,6 +26,7 @@ from citerec.rank.ltr import (
     DEFAULT,
     TOP,
     Calibration,
+    Linear,
     Variant,
     read_spec,
 )
@@ -140,7 +141,7 @@ class Trees:
 
     booster: Any
     added: tuple[Feature, ...] = ()  # that are not citerec's own
-    base: "Trees | None" = None  # whose scores theirs are added to
+    base: "Trees | Linear | None" = None  # whose scores theirs are added to
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -178,7 +179,7 @@ def fit(
     config: RankerTraining,
     trees: int | None = None,
     added: tuple[Feature, ...] = (),
-    base: Trees | None = None,
+    base: Trees | Linear | None = None,
 ) -> Trees:
     """Train on some queries; dev queries select the number of trees, at most `trees`, by early stopping.
 
@@ -275,7 +276,7 @@ def fit_variant(
     examples_by_index: Sequence[IndexExamples],
     variant: Variant,
     config: RankerTraining,
-    base: Trees | None = None,
+    base: Trees | Linear | None = None,
     group: Group | None = None,
 ) -> FittedVariant:
     """Train one variant, and evaluate it on dev queries that it was not trained on; `base` is as for `fit`.

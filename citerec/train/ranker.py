@@ -43,6 +43,7 @@ from citerec.rank.ltr import (
     DEFAULT,
     SPEC,
     TOP,
+    Linear,
     RankerSpec,
     Variant,
     VariantSpec,
@@ -429,12 +430,13 @@ def train_on(
     variants: Sequence[Variant] = tuple(Variant),
     plan: Mapping[str, Any] | None = None,
     own: IndexFolder | None = None,
-    base: Trees | None = None,
+    base: Trees | Linear | None = None,
     group: Group | None = None,
 ) -> RankerReport:
     """Train some variants, `Variant.FULL` among them, on gathered examples; otherwise as `train_ranker`.
 
-    `base` are trees whose scores those of the model are added to; with a `group` it reads these features alone.
+    The scores of the model are added to those of `base`, which becomes a part of it if it is `Linear`. With a `group`
+    it reads these features alone.
 
     A model of the index `own` goes next to `output` if it is not better than the ranker in use there.
     """
@@ -483,6 +485,7 @@ def train_on(
         "gains": {str(variant): fitted.trees.gains for variant, fitted in fits.items()},
         "plan": plan or {},
     }
+    linear = base if isinstance(base, Linear) else Linear({})
     with building(output) as folder:
         specs: dict[Variant, VariantSpec] = {}
         for variant, fitted in fits.items():
@@ -490,7 +493,10 @@ def train_on(
             file = f"{variant}.txt"
             (folder / file).write_bytes(trees.booster.model_to_string().encode())
             specs[variant] = VariantSpec(
-                file=file, features=trees.features, calibration=fitted.calibration
+                file=file,
+                features=trees.features,
+                calibration=fitted.calibration,
+                linear=linear.weights,
             )
         spec = RankerSpec(
             format=1, neighbours=NEIGHBOURS, variants=specs, provenance=origin
@@ -506,7 +512,8 @@ def train_on(
             "top": TOP,
         }
         shown["lag"] = CITATION_LAG
-        shown["is_addition"] = base is not None
+        shown["is_addition"] = isinstance(base, Trees)
+        shown["linear"] = linear.weights
         trainer.finish_folder(
             folder, facts, _shown(config), PACKAGES, "ranker.md", shown
         )
