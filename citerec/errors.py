@@ -180,10 +180,6 @@ class ClusterError(CiterecError):
     """A Ray cluster that cannot be reached, or whose workers fail."""
 
 
-class OpenSearchError(CiterecError):
-    """An OpenSearch server that does not answer, or not completely, or whose index holds other papers."""
-
-
 class JavaError(CiterecError):
     """No Java that can run Lucene was found."""
 
