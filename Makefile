@@ -30,7 +30,7 @@ $(VENV)/dev.ok: $(VENV)/citerec.ok
 	@touch $@
 
 $(VENV)/all.ok: $(VENV)/dev.ok
-	$(PIP) install --constraint constraints.txt --editable '.[ray,opensearch]'
+	$(PIP) install --constraint constraints.txt --editable '.[ray]' opensearch-py
 	@touch $@
 
 $(VENV)/bench.ok: $(VENV)/dev.ok
@@ -114,7 +114,7 @@ dist: $(VENV)/release.ok ## Build the wheel and the source archive in dist/, and
 # torch for processors; without that address: make sbom TORCH=torch
 TORCH ?= torch --index-url https://download.pytorch.org/whl/cpu
 EMPTY := .cache/empty
-EXTRAS := [train,drafts,styles,corpora,serve,lab,ray,opensearch]
+EXTRAS := [train,drafts,styles,corpora,serve,lab,ray]
 
 sbom: dist ## Try the wheel in an empty environment; list its packages and licences in dist/
 	$(PYTHON) -m venv --clear $(EMPTY)

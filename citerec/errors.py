@@ -43,11 +43,6 @@ class InvalidValueError(CiterecError):
 class PaperNotFoundError(CiterecError):
     """A paper that the corpus does not have."""
 
-    def __init__(self, index: Path, id: str) -> None:
-        super().__init__(
-            f"{index.name} has no paper with the id or DOI {shown(id)}; find its id by a search for its title"
-        )
-
 
 class BadInputError(CiterecError):
     """A file that cannot be read in the expected format."""
@@ -77,20 +72,9 @@ class IndexNotFoundError(CiterecError):
 class IndexExistsError(CiterecError):
     """A build would replace an index without --force."""
 
-    def __init__(self, index: Path) -> None:
-        super().__init__(
-            f"{index} already exists; replace it with --force, or name another folder with --index"
-        )
-
 
 class IndexFormatError(CiterecError):
     """An index folder of another format version."""
-
-    def __init__(self, index: Path, *, found: object, expected: int) -> None:
-        super().__init__(
-            f"{index} has index format {found!r}, this citerec reads format {expected}; "
-            f"rebuild it: citerec index CORPUS --index {index} --force"
-        )
 
 
 class IndexDamagedError(CiterecError):
@@ -108,27 +92,13 @@ class IndexDamagedError(CiterecError):
 class IndexReplacedError(CiterecError):
     """A build replaced an index while it was being read."""
 
-    def __init__(self, index: Path) -> None:
-        super().__init__(f"{index} was replaced while it was opened; run this again")
-
 
 class FileChangedError(CiterecError):
     """Another program saves a file that is being extended."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(
-            f"{path} is saved by another program again and again, and was left alone; "
-            "close it there, then run this again"
-        )
-
 
 class LockedError(CiterecError):
     """Another process is changing an index, a corpus, a model or a bibliography."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(
-            f"{path} is being changed by another process; wait until it is done, then run this again"
-        )
 
 
 class ModelError(CiterecError):
@@ -157,11 +127,6 @@ class EncoderMismatchError(ModelError):
 class ModelExistsError(ModelError):
     """A training would replace a model without --force."""
 
-    def __init__(self, model: Path) -> None:
-        super().__init__(
-            f"{model} already exists; replace it with --force, or name another folder with --output"
-        )
-
 
 class MissingExtraError(CiterecError):
     """An optional part of citerec that is not installed."""
@@ -178,10 +143,6 @@ class OutputError(CiterecError):
 
 class ClusterError(CiterecError):
     """A Ray cluster that cannot be reached, or whose workers fail."""
-
-
-class OpenSearchError(CiterecError):
-    """An OpenSearch server that does not answer, or not completely, or whose index holds other papers."""
 
 
 class JavaError(CiterecError):

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from citerec.config import RANKING_DEPTH, RecommendConfig, RerankConfig
+from citerec.files.arrays import batched
 from citerec.graph.temporal import TemporalGraph
 from citerec.index.folder import IndexFolder
 from citerec.rank.contexts import ContextRetriever, ContextStage
@@ -102,8 +103,7 @@ class Pipeline:
         retrieved = self.first_stage.candidates(
             batch.queries, batch.eligible, self.depth
         )
-        for start in range(0, len(batch), self.queries_per_part):
-            positions = range(start, min(start + self.queries_per_part, len(batch)))
+        for positions in batched(range(len(batch)), self.queries_per_part):
             part = batch.at(positions)
             candidates: Sequence[CandidateSet] = [retrieved[i] for i in positions]
             for stage in self.stages:

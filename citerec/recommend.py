@@ -146,7 +146,9 @@ class Recommender:
         self._is_open = True
         # parts of two indexes may be open
         if read_manifest(index.path) != index.manifest:
-            raise IndexReplacedError(index.path)
+            raise IndexReplacedError(
+                f"{index.path} was replaced while it was opened; run this again"
+            )
         self._removal = weakref.finalize(self, on_close) if on_close else None
 
     @cached_property
@@ -283,13 +285,8 @@ class Recommender:
                 "give references of its field, or a draft"
             )
         noticed: dict[str, list[str]] = {"in the corpus": [], "unreliable": []}
-        for start in range(0, len(queries), self._at_once):
-            progress("searching", start, len(queries))
-            batch, in_corpus = self._batch(
-                queries[start : start + self._at_once], request, listed
-            )
+        for originals, batch, in_corpus in self._batches(request, listed, progress):
             searched = self._searched(batch, request, listed, progress)
-            originals = queries[start : start + self._at_once]
             for query, notice, answer in zip(
                 originals, in_corpus, searched, strict=True
             ):
@@ -353,28 +350,33 @@ class Recommender:
                     sureness=sureness,
                 )
 
-    def _batch(
-        self, queries: Sequence[Query], request: Request, listed: ListedPapers
-    ) -> tuple[QueryBatch, list[str]]:
-        """Return queries as they are searched, and for each of them that it is in the corpus, or an empty string."""
+    def _batches(
+        self, request: Request, listed: ListedPapers, progress: Progress
+    ) -> Iterator[tuple[Sequence[Query], QueryBatch, list[str]]]:
+        """Yield some queries at a time, as given and as searched, and of each that it is in the corpus, or nothing."""
         papers = self.index.papers
         rows = listed.excluded | listed.cited | listed.rejected
         if bad := [row for row in rows if not 0 <= row < len(papers)]:
             raise ConfigError(
                 f"excluded, cited and rejected hold rows of the corpus, from 0 to {len(papers) - 1:,}; got {bad[0]}"
             )
-        recognised = recognise(queries, papers)
-        drafts = [query for query, _ in recognised]
-        rules = eligible(
-            drafts,
-            papers,
-            year_max=request.year_max,
-            year_min=request.year_min,
-            # rejected papers leave the list at its end: as neighbours they help (experiments/MARKS.md)
-            excluded=rows - listed.rejected,
-        )
-        known = [sorted(listed.cited)] * len(drafts)
-        return QueryBatch(drafts, rules, known), [notice for _, notice in recognised]
+        queries = request.drafts.queries
+        for start in range(0, len(queries), self._at_once):
+            progress("searching", start, len(queries))
+            given = queries[start : start + self._at_once]
+            recognised = recognise(given, papers)
+            drafts = [query for query, _ in recognised]
+            rules = eligible(
+                drafts,
+                papers,
+                year_max=request.year_max,
+                year_min=request.year_min,
+                # rejected papers leave the list at its end: as neighbours they help (experiments/MARKS.md)
+                excluded=rows - listed.rejected,
+            )
+            known = [sorted(listed.cited)] * len(drafts)
+            notices = [notice for _, notice in recognised]
+            yield given, QueryBatch(drafts, rules, known), notices
 
     def _with_most_agreement(
         self, request: Request, listed: ListedPapers, progress: Progress
@@ -382,11 +384,7 @@ class Recommender:
         """Return a request for the sentences on which the searches agree most, in the order of the draft."""
         queries = request.drafts.queries
         agreement = list[float]()
-        for start in range(0, len(queries), self._at_once):
-            progress("searching", start, len(queries))
-            batch, _ = self._batch(
-                queries[start : start + self._at_once], request, listed
-            )
+        for _, batch, _ in self._batches(request, listed, progress):
             found = self.retriever.candidates(
                 batch.queries, batch.eligible, RANKING_DEPTH
             )

@@ -9,7 +9,7 @@ import numpy as np
 
 from citerec.bibliography.keys import id_key, title_key
 from citerec.display import one_line
-from citerec.errors import ConfigError, PaperNotFoundError
+from citerec.errors import ConfigError, PaperNotFoundError, shown
 from citerec.files.arrays import Counts, Rows
 from citerec.index.folder import IndexFolder
 from citerec.index.papers import NO_YEAR
@@ -240,7 +240,10 @@ class Corpus:
     def _row(self, id: str) -> int:
         [row] = self.rows_of([id])
         if row is None:
-            raise PaperNotFoundError(self.index.path, id.strip())
+            raise PaperNotFoundError(
+                f"{self.index.path.name} has no paper with the id or DOI {shown(id.strip())}; "
+                "find its id by a search for its title"
+            )
         return row
 
     def _page(self, rows: Rows, k: int, offset: int) -> LinkedPapers:

@@ -39,7 +39,7 @@ from citerec.encode.encoder import Encoder, open_encoder, reopen
 from citerec.encode.models import AUTO, auto_encoder
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError, EncoderMismatchError, IndexExistsError, shown
-from citerec.files.arrays import save_array
+from citerec.files.arrays import batched, save_array
 from citerec.files.atomic import building, check_writable, locked
 from citerec.index.bm25 import Bm25Builder
 from citerec.index.contexts import (
@@ -259,7 +259,9 @@ def check_target(index: Path, *, force: bool) -> None:
             f"{index} already exists and is not an index; it was not changed; name another folder"
         )
     if not force:
-        raise IndexExistsError(index)
+        raise IndexExistsError(
+            f"{index} already exists; replace it with --force, or name another folder with --index"
+        )
 
 
 def _encoder_of(index: IndexFolder, config: BuildConfig, log: Log) -> Encoder | None:
@@ -426,8 +428,7 @@ def _write_contexts(folder: Path, collector: RecordCounter) -> dict[str, int]:
     link_contexts(folder / CONTEXTS, collector.rows)
     contexts = open_contexts(folder / CONTEXTS, Papers(folder / PAPERS).years)
     with Bm25Builder(contexts.path) as bm25:
-        for start in range(0, len(contexts), BATCH):
-            numbers = range(start, min(start + BATCH, len(contexts)))
+        for numbers in batched(range(len(contexts)), BATCH):
             bm25.add([*ContextTexts(contexts).at(numbers).values()])
         tokens = bm25.finish().result()
     return {CONTEXTS: len(contexts), "contexts_tokens": tokens}
@@ -454,8 +455,7 @@ def _kept(index: IndexFolder, without: Set[str]) -> Iterator[Located]:
     citing, references = next(stated, (-1, []))
     all_contexts = read_contexts(index.path / CONTEXTS)
     with_contexts, contexts = next(all_contexts, (-1, []))
-    for start in range(0, len(index.papers), BATCH):
-        rows = range(start, min(start + BATCH, len(index.papers)))
+    for rows in batched(range(len(index.papers)), BATCH):
         for row, paper in index.papers.at(rows).items():
             cited: list[str] = []
             if row == citing:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from citerec.config import DenseIndexConfig, DenseKind, Settings, setting
 from citerec.drafts.context import without_markers
 from citerec.errors import writing
-from citerec.files.arrays import Vectors
+from citerec.files.arrays import Vectors, batched
 from citerec.files.atomic import building, link, locked, refuse_links
 from citerec.index.contexts import CONTEXTS, LEAST_EMBEDDED, Contexts, open_contexts
 from citerec.index.folder import (
@@ -114,8 +114,7 @@ class _Cache:
         known = self._known()
         saved = self._saved()["vector"]
         order = np.argsort(known, kind="stable")
-        for start in range(0, len(keys), SHARD):
-            block = keys[start : start + SHARD]
+        for block in batched(keys, SHARD):
             places = order[np.searchsorted(known, block, sorter=order)].astype(np.int32)
             vectors = np.empty((len(block), saved.shape[1]), np.float32)
             first = 0
@@ -193,7 +192,7 @@ def _embedded(
     missing = cache.missing(keys)
     done = 0
     total = len(missing)
-    shards = [missing[at : at + SHARD] for at in range(0, total, SHARD)]
+    shards = [*batched(missing, SHARD)]
     batches = ([*texts.at(shard.tolist()).values()] for shard in shards)
 
     def encoded_here() -> Iterator[Vectors]:
@@ -222,10 +221,8 @@ def _embedded(
 def keys_of(papers: Texts, form: EncoderForm) -> Keys:
     """Return the hash of the text that an encoder reads of each paper, shape (papers,)."""
     keys = np.empty(len(papers), f"S{KEY}")
-    for start in range(0, len(papers), SHARD):
-        for row, paper in papers.at(
-            range(start, min(start + SHARD, len(papers)))
-        ).items():
+    for rows in batched(range(len(papers)), SHARD):
+        for row, paper in papers.at(rows).items():
             text = encoder_text(paper, form, "\0").encode(errors="surrogatepass")
             keys[row] = hashlib.blake2b(text, digest_size=KEY).digest()
     return keys

@@ -20,7 +20,7 @@ from warnings import catch_warnings, simplefilter
 from citerec.config import RerankConfig
 from citerec.encode.spec import Precision
 from citerec.errors import CiterecError, ClusterError, extra
-from citerec.files.arrays import Vectors
+from citerec.files.arrays import Vectors, batched
 from citerec.index.folder import open_index
 from citerec.recommend import AT_ONCE, Recommender
 from citerec.recommendations import Recommendations
@@ -252,9 +252,6 @@ def recommend_in_actors(
             *own.recommend_many(request.with_queries(queries), listed)
         ]
 
-    queries = request.drafts.queries
-    blocks = (
-        queries[start : start + AT_ONCE] for start in range(0, len(queries), AT_ONCE)
-    )
+    blocks = batched(request.drafts.queries, AT_ONCE)
     for results in map_in_actors(blocks, ranking, cpus=threads, gpus=gpus):
         yield from results

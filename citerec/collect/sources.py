@@ -18,6 +18,7 @@ from citerec.collect.client import Client, RefusedError, Service
 from citerec.corpus.readers.files import KEYS
 from citerec.corpus.readers.json_formats import JSON_FORMATS
 from citerec.errors import BadRecordError, InvalidValueError
+from citerec.files.arrays import batched
 from citerec.types import Json, Paper
 
 Request = Callable[[Sequence[str]], dict[str, Paper]]
@@ -104,7 +105,7 @@ class _Works:
     ) -> dict[str, Paper]:
         """Return what requests of `most` ids return; one that is refused is halved, a single id named and left out."""
         found: dict[str, Paper] = {}
-        for batch in _batches(ids, most):
+        for batch in batched(ids, most):
             try:
                 found |= request(batch)
             except RefusedError as error:
@@ -119,10 +120,6 @@ class _Works:
         return {
             i: (*work.citations, *self.links[i]) for i, work in self.fetch(ids).items()
         }
-
-
-def _batches(ids: Sequence[str], most: int) -> list[Sequence[str]]:
-    return [ids[start : start + most] for start in range(0, len(ids), most)]
 
 
 def _work(raw: Json, read: Callable[[Fields], Paper]) -> Paper | None:
@@ -228,7 +225,7 @@ class OpenAlex(_Works):
         dated = f",from_publication_date:{since}" if since else ""
         few = [i for i in counts if counts[i] <= most or since]
         many = ([i] for i in counts if i not in few)
-        for group in (*_batches(few, self.batch), *many):
+        for group in (*batched(few, self.batch), *many):
             params = {
                 "filter": f"cites:{'|'.join(group)}{dated}",
                 "sort": "cited_by_count:desc",

@@ -21,7 +21,7 @@ from citerec.evaluation.significance import (
     randomisation_test,
     student_test,
 )
-from citerec.files.arrays import Floats
+from citerec.files.arrays import Floats, batched
 from citerec.files.trec import Qrels, Run
 
 METRICS = (
@@ -113,8 +113,8 @@ def per_query(run: Run, qrels: Qrels, extra: Sequence[str] = ()) -> dict[str, Fl
     names = _columns(extra)
     qids = sorted(qrels)
     parts: dict[str, list[Floats]] = {name: [] for name in names}
-    for start in range(0, len(qids), _QUERIES_AT_ONCE):
-        gold, ranked = _as_arrays(run, qrels, qids[start : start + _QUERIES_AT_ONCE])
+    for part in batched(qids, _QUERIES_AT_ONCE):
+        gold, ranked = _as_arrays(run, qrels, part)
         with _RANX:
             for name in names:
                 function, depth, level = _ranx_metric(name)

@@ -1,5 +1,6 @@
 """Arrays of an index: what a number in them means, how they are saved, opened and checked."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,12 @@ def open_array(
     if path.stat().st_size != array.offset + array.nbytes:
         raise ValueError(f"{path.name} has more bytes than {len(array):,} numbers need")
     return np.asarray(array)  # slices of a memory map cost ten times as much
+
+
+def batched(items: Any, size: int) -> Iterator[Any]:
+    """Yield the items of a sequence, a range or an array in parts of the same type; the last part may be shorter."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
 
 
 def check_rows(

@@ -147,7 +147,10 @@ def locked(path: Path, *, seconds: float = 0) -> Generator[None]:
             try:
                 lock.acquire(timeout=seconds)
             except Timeout as error:
-                raise LockedError(path) from error
+                fault = f"{path} is being changed by another process"
+                raise LockedError(
+                    f"{fault}; wait until it is done, then run this again"
+                ) from error
         try:
             yield
         finally:

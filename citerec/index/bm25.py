@@ -33,7 +33,14 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.errors import OutputError
-from citerec.files.arrays import Counts, Rows, check_ends, open_array, save_array
+from citerec.files.arrays import (
+    Counts,
+    Rows,
+    batched,
+    check_ends,
+    open_array,
+    save_array,
+)
 from citerec.index.folder import BM25
 from citerec.index.java import as_type, is_java_exception, java_class, leave_thread
 from citerec.text import contents
@@ -299,9 +306,9 @@ def _write_postings(folder: Path, lucene: _Listed, documents: int) -> int:
     ends = np.cumsum([0, *map(len, terms)], dtype=np.int64)
     kind = np.uint8 if freqs.max(initial=0) <= np.iinfo(np.uint8).max else np.int32
     lengths = np.zeros(documents)
-    for start in range(0, len(docs), _AT_ONCE):
-        chosen = slice(start, start + _AT_ONCE)
-        lengths += np.bincount(docs[chosen], freqs[chosen], documents)
+    pairs = zip(batched(docs, _AT_ONCE), batched(freqs, _AT_ONCE), strict=True)
+    for part, weights in pairs:
+        lengths += np.bincount(part, weights, documents)
     tokens = lengths.astype(np.int64)
     arrays = {
         "terms": np.frombuffer(b"".join(terms), np.uint8),

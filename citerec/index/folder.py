@@ -270,7 +270,10 @@ def read_manifest(folder: Path) -> Manifest:
         content: Any = orjson.loads(raw)
         version = content["format"]
         if version != FORMAT:
-            raise IndexFormatError(folder, found=version, expected=FORMAT)
+            raise IndexFormatError(
+                f"{folder} has index format {version!r}, this citerec reads format {FORMAT}; "
+                f"rebuild it: citerec index CORPUS --index {folder} --force"
+            )
         content.pop("seal", None)  # `to_bytes` computes it again
         manifest = Manifest(**content)
         if manifest.to_bytes() != raw or not isinstance(manifest.corpus["sha256"], str):

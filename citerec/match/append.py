@@ -109,7 +109,10 @@ def _append(path: Path, target: Path, papers: Sequence[Paper]) -> Appended:
             shutil.copystat(target, saved)
             shutil.copymode(target, temporary)
         if (read_whole(target) if target.exists() else b"") != old:
-            raise FileChangedError(path)
+            raise FileChangedError(
+                f"{path} is saved by another program again and again, and was left alone; "
+                "close it there, then run this again"
+            )
     return Appended(path, keys, tuple(skipped), backup)
 
 

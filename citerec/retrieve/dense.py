@@ -13,7 +13,7 @@ from citerec.encode.spec import Similarity
 from citerec.errors import EncoderMismatchError, ModelError
 from citerec.files.arrays import Rows, Scores, Vectors
 from citerec.index.folder import IndexFolder
-from citerec.index.vectors import RowsAndScores, on_threads, unit, vectors_of
+from citerec.index.vectors import on_threads, unit, vectors_of
 from citerec.text import encoder_text, sentences
 from citerec.types import Eligibility, Hits, Query, SentenceScores
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 LEAST_WORDS = 4  # of a sentence that is compared by itself
 MAX_SENTENCES = 12  # sentences of one query
-
-
-Nearest = Callable[[Vectors, Sequence[Eligibility], int], list[RowsAndScores]]
 
 
 class DenseRetriever:
@@ -37,14 +34,8 @@ class DenseRetriever:
         index: IndexFolder,
         encoder: "Encoder",
         config: DenseConfig | None = None,
-        *,
-        nearest: Nearest | None = None,
     ) -> None:
-        """Open the dense part of an index, which `encoder` must have embedded.
-
-        `nearest` searches the vectors elsewhere, as `DenseIndex.nearest` does in the file of the index; the ranking
-        still reads single vectors from the file.
-        """
+        """Open the dense part of an index, which `encoder` must have embedded."""
         self.config = config or DenseConfig()
         self.encoder = encoder
         self._id_rank = index.id_rank
@@ -55,7 +46,6 @@ class DenseRetriever:
             found = encoder.fingerprint.name
             raise EncoderMismatchError(index.path, found=found, expected=str(recorded))
         self._vectors = vectors_of(index)
-        self._nearest: Nearest = nearest or self._vectors.nearest
 
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
@@ -96,7 +86,7 @@ class DenseRetriever:
             raise ModelError("the encoder gave a query a vector that is not finite")
         most = min(k, max(len(self._id_rank), 1))
         with on_threads(self.config.threads):
-            nearest = self._nearest(
+            nearest = self._vectors.nearest(
                 np.ascontiguousarray(vectors, np.float32), eligible, most
             )
         return [Hits.ordered(*hits, self._id_rank, most) for hits in nearest]

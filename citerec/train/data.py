@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from citerec.errors import ConfigError
 from citerec.evaluation.protocol import load_eval_set
-from citerec.files.arrays import Counts, Flags, Floats, Rows
+from citerec.files.arrays import Counts, Flags, Floats, Rows, batched
 from citerec.index.folder import IndexFolder
 from citerec.index.papers import NO_YEAR, no_later
 from citerec.index.splits import gold_citations
@@ -265,11 +265,11 @@ def candidate_sets(
     data: TrainingData, first_stage: FirstStage, depth: int, progress: Progress
 ) -> Iterator[CandidateSet]:
     """Yield what the first stage retrieves for each train query."""
-    numbers = np.arange(len(data.queries))
-    for start in range(0, len(numbers), BLOCK):
-        block = data.only(numbers[start : start + BLOCK]).labelled()
+    count = len(data.queries)
+    for numbers in batched(np.arange(count), BLOCK):
+        block = data.only(numbers).labelled()
         yield from first_stage.candidates(block.queries, block.eligible, depth)
-        progress("searching", start + len(block), len(numbers))
+        progress("searching", int(numbers[-1]) + 1, count)
 
 
 def dev_measures(lists: Iterable[tuple[Numbers, Flags, int]]) -> dict[str, float]:

@@ -22,7 +22,7 @@ from citerec.encode.spec import (
 )
 from citerec.encode.torch_backend import Parts, load_parts
 from citerec.errors import ConfigError
-from citerec.files.arrays import Flags, Rows
+from citerec.files.arrays import Flags, Rows, batched
 from citerec.index.folder import IndexFolder
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.eligible import within
@@ -71,8 +71,7 @@ def cited_by_cited(data: TrainingData, *, seed: int = 0) -> Lists:
     rng = np.random.default_rng([seed, 1])
     forbidden = data.pairs()
     each: list[Rows] = []
-    for start in range(0, len(data.queries), CHUNK):
-        rows = data.queries[start : start + CHUNK]
+    for rows in batched(data.queries, CHUNK):
         second_order = (data.links[rows] @ data.links).tocsr()
         second_order.sort_indices()
         lists = Lists(

@@ -127,7 +127,9 @@ def target_of(
                 f"{folder} exists and is no model that citerec trained; move it away, or choose another folder"
             )
         if not force:
-            raise ModelExistsError(folder)
+            raise ModelExistsError(
+                f"{folder} already exists; replace it with --force, or name another folder with --output"
+            )
     return target
 
 
