@@ -18,6 +18,7 @@ from support.tools import run_python
 from support.types import Build, MonkeyPatch, Write
 
 from citerec.config import RecommendConfig
+from citerec.encode.encoder import open_encoder
 from citerec.encode.models import find_model
 from citerec.errors import (
     CiterecError,
@@ -369,6 +370,40 @@ def test_a_model_names_no_file_outside_its_folder(
 
 
 # --- readers while it is rebuilt
+
+
+@pytest.mark.parametrize(
+    ("record", "content"),
+    [
+        ("config.json", {"num_hidden_layers": 10**6}),
+        ("config.json", {"num_labels": 10**6}),
+        ("config.json", {"hidden_size": 4 * 10**6, "intermediate_size": 4 * 10**6}),
+        ("config.json", {"vocab_size": 4 * 10**6}),
+        ("tokenizer.json", {"model": {"vocab": {"theta": 4 * 10**9}}}),
+        ("tokenizer.json", {"added_tokens": [{"id": 4 * 10**9, "content": "q"}]}),
+        ("tokenizer_config.json", {"added_tokens_decoder": {"4000000000": {}}}),
+        ("added_tokens.json", {"q": 4 * 10**9}),
+    ],
+)
+def test_a_model_of_numbers_that_take_gigabytes_is_not_opened(
+    model: Path, record: str, content: dict[str, object]
+) -> None:
+    (model / "added_tokens.json").write_text("{}")
+    stated: dict[str, object] = json.loads((model / record).read_text())
+    (model / record).write_text(json.dumps(stated | content))
+    seal_model(model)
+
+    with pytest.raises(ModelError, match=r"\d{7,}|\d,\d{3},\d{3}"):
+        open_encoder(str(model))
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "vocab.txt", "special.json"])
+def test_a_model_has_no_devices(model: Path, name: str) -> None:
+    (model / name).unlink(missing_ok=True)
+    (model / name).symlink_to("/dev/zero")
+
+    with pytest.raises(ModelError, match=f"{name} is not a file"):
+        find_model(str(model))
 
 
 def test_readers_see_a_whole_index_all_through_its_rebuilds(

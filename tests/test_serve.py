@@ -433,6 +433,17 @@ def test_a_request_with_two_lengths_is_answered_once_and_refused(
     assert answer.count(b"HTTP/1.1 ") == answer.count(b"HTTP/1.1 400 ") == 1
 
 
+def test_headers_are_bounded_though_they_come_in_one_piece(
+    client: httpx.Client,
+) -> None:
+    statuses = [
+        client.get("/healthz", headers={"x-long": "a" * size}).status_code
+        for size in (60_000, 65_500)
+    ]
+
+    assert statuses == [200, 431]
+
+
 def test_clients_that_never_end_their_headers_keep_no_other_out(
     lone: Lone, monkeypatch: MonkeyPatch
 ) -> None:

@@ -29,7 +29,7 @@ from citerec.errors import CiterecError, OutputError
 from citerec.export import Format, pieces
 from citerec.search import SearchFilter
 from citerec.serve import ServeConfig, page, scholar
-from citerec.serve.guard import Guard, ProblemError
+from citerec.serve.guard import MAX_HEADERS, Guard, ProblemError
 from citerec.serve.requests import (
     PROBLEMS,
     ExportRequest,
@@ -78,7 +78,6 @@ MAX_CONNECTIONS = (
 )
 BACKLOG = MAX_CONNECTIONS // 2
 IDLE_SECONDS = 15  # until a connection has sent the headers of a request
-MAX_HEADERS = 2**16  # bytes of a request line and headers
 Index = Annotated[
     str | None, Query(description="The name of an index; by default the first.")
 ]
