@@ -22,6 +22,7 @@ from citerec.errors import (
     IndexDamagedError,
     IndexFormatError,
     IndexNotFoundError,
+    shown,
 )
 from citerec.files.arrays import Rows, check_rows, open_array
 from citerec.files.atomic import is_regular, replacing
@@ -203,8 +204,10 @@ def open_index(path: PathLike) -> IndexFolder:
         IndexNotFoundError: If there is none.
         IndexFormatError: If it is of another format version.
         IndexDamagedError: If a file was changed, is missing, is a link, or cannot be read.
+        ConfigError: If its path is not UTF-8.
     """
     path = Path(path)
+    check_path(path)
     manifest = read_manifest(path)
     try:
         index = _map(path, manifest)
@@ -268,6 +271,16 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
         reason = " ".join(str(error).split())
         raise IndexDamagedError(path, [f"{part} cannot be read ({reason})"]) from error
     return IndexFolder(path, manifest, papers, graph, rank, contexts)
+
+
+def check_path(path: Path) -> None:
+    """Refuse the path of an index that is not UTF-8, which Arrow, faiss and Java cannot open, by a ConfigError."""
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"{shown(str(path))}: the path of an index must be UTF-8; rename the folder"
+        ) from error
 
 
 def _most_bytes(papers: Papers) -> int:

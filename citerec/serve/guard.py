@@ -178,13 +178,15 @@ class Guard:
             )
 
     def _check(self, scope: Scope, headers: Headers) -> None:
-        """Check size of headers, host, origin and token; other names are those of a web page that rebinds its own (DNS)."""
+        """Check headers, host, origin and token; other names are those of a web page that rebinds its own (DNS)."""
         settings = self.settings
         # uvicorn has no bound for what arrives in one piece
         pieces = [scope["raw_path"], scope["query_string"]]
         pieces += [piece for header in headers.raw for piece in header]
         if sum(map(len, pieces)) > MAX_HEADERS:
-            detail = f"the headers are too large; at most {MAX_HEADERS:,} bytes are read"
+            detail = (
+                f"the headers are too large; at most {MAX_HEADERS:,} bytes are read"
+            )
             raise ProblemError("too-large", detail, status=431)
         name = headers.get("host", "").lower()
         if "content-length" in headers and "transfer-encoding" in headers:
