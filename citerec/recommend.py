@@ -55,7 +55,7 @@ from citerec.request import ListedPapers, PaperListLike, Request, check_queries
 from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.hybrid import open_hybrid, sentence_alone
 from citerec.rules.eligible import eligible, within
-from citerec.stages import RankModel, Reranker, Retriever, Stage
+from citerec.stages import RankModel, Reranker, Retriever, Stage, check_stages
 from citerec.types import (
     CandidateSet,
     Eligibility,
@@ -117,7 +117,7 @@ class Recommender:
 
         Raises:
             IndexNotFoundError: If there is no index there, or several to choose from.
-            CiterecError: If a part of it, or a model, cannot be opened.
+            CiterecError: If a part of it, or a model, cannot be opened, or an object is no such stage.
         """
         if not isinstance(index, IndexFolder):
             index = open_index(find_index(None if index is None else Path(index)))
@@ -130,6 +130,8 @@ class Recommender:
         added = declared_features(
             (*self.retriever.retrievers, reranker or named), features
         )
+        if ranker is not None:
+            check_stages([ranker], "score")
         custom = None if ranker is None else LtrModel(model=ranker, added=added)
         self._ranker: LtrModel | None = custom or ranker_of(index, self.config, added)
         in_use = (*self.retriever.names, *self.config.retrievers)
