@@ -3,13 +3,13 @@
 The command line, the web page, the HTTP API, MCP, workers of a cluster and programs call it.
 """
 
+import os
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from os import fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from citerec.bibliography.entry import PaperList
 from citerec.config import RANKING_DEPTH, RecommendConfig
@@ -55,7 +55,7 @@ from citerec.request import ListedPapers, PaperListLike, Request, check_queries
 from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.hybrid import open_hybrid, sentence_alone
 from citerec.rules.eligible import eligible, within
-from citerec.stages import RankModel, Reranker, Retriever, Stage
+from citerec.stages import RankModel, Reranker, Retriever, Stage, check_stages
 from citerec.types import (
     CandidateSet,
     Eligibility,
@@ -117,7 +117,7 @@ class Recommender:
 
         Raises:
             IndexNotFoundError: If there is no index there, or several to choose from.
-            CiterecError: If a part of it, or a model, cannot be opened.
+            CiterecError: If a part of it, or a model, cannot be opened, or an object is no such stage.
         """
         if not isinstance(index, IndexFolder):
             index = open_index(find_index(None if index is None else Path(index)))
@@ -130,6 +130,8 @@ class Recommender:
         added = declared_features(
             (*self.retriever.retrievers, reranker or named), features
         )
+        if ranker is not None:
+            check_stages([ranker], "score")
         custom = None if ranker is None else LtrModel(model=ranker, added=added)
         self._ranker: LtrModel | None = custom or ranker_of(index, self.config, added)
         in_use = (*self.retriever.names, *self.config.retrievers)
@@ -144,6 +146,7 @@ class Recommender:
         self.ranker = str(self._ranker or "")
         self._graph = TemporalGraph(index, CitationScope.PUBLISHED)
         self._is_open = True
+        self._process = os.getpid()
         # parts of two indexes may be open
         if read_manifest(index.path) != index.manifest:
             raise IndexReplacedError(
@@ -408,7 +411,7 @@ class Recommender:
         if not is_read:
             from citerec.corpus.lists import read_paper_list
 
-            references = read_paper_list(fspath(references))
+            references = read_paper_list(os.fspath(references))
         return check_references(references, self.index.papers)
 
     def close(self) -> None:
@@ -433,6 +436,16 @@ class Recommender:
             raise ConfigError(
                 "this recommender is closed; open the index again: citerec.open(...)"
             )
+        if self._process != os.getpid():
+            raise ConfigError(
+                "this recommender was opened before a fork, and its threads are not here; "
+                "open the index in each process: citerec.open(...)"
+            )
+
+    def __reduce__(self) -> NoReturn:
+        raise ConfigError(
+            "a recommender cannot be pickled; open the index in each process: citerec.open(...)"
+        )
 
     def pipeline(
         self, depth: int, known: CitationScope = CitationScope.PUBLISHED

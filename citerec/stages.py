@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from citerec.errors import ConfigError
+from citerec.errors import ConfigError, shown
 from citerec.index.folder import IndexFolder
 from citerec.plugins import Plugins
 from citerec.rules.eligible import within
@@ -108,6 +108,20 @@ class RankModel(Protocol):
         `features` has the columns `citerec.rank.features.NAMES`, then the added ones; NaN where a value is unknown.
         """
         ...
+
+
+def check_stages(stages: object, method: str) -> None:
+    """Refuse what is no list of stages: objects, not classes, that have a method; a ConfigError."""
+    stage: object = stages
+    if isinstance(stages, Sequence) and stages:
+        for stage in stages:
+            if isinstance(stage, type) or not callable(getattr(stage, method, None)):
+                break
+        else:
+            return
+    raise ConfigError(
+        f"{shown(stage)} is no stage: expected an object with a method {method}(...), as in docs/guides/extend.md"
+    )
 
 
 def checked_hits(

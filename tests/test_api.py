@@ -2,6 +2,7 @@
 
 import gc
 import json
+import pickle
 import shutil
 import subprocess
 import sys
@@ -12,10 +13,11 @@ import pytest
 from support.corpora import records
 from support.guide import BLOCK, GUIDE
 from support.tools import run_python
-from support.types import Build, MonkeyPatch
+from support.types import Build, MonkeyPatch, Write
 
 import citerec
 from citerec import CiterecError, Paper, Query, RecommendConfig, Recommender
+from citerec.build.index import BuildConfig, build_index
 from citerec.drafts import parse_queries
 from citerec.encode.models import HubError
 from citerec.errors import BadInputError, ConfigError
@@ -70,6 +72,39 @@ def test_a_closed_recommender_refuses_drafts(tiny: Recommender) -> None:
         next(tiny.recommend_many([]))
     tiny.close()
     assert tiny.retriever_names == ("bm25",)
+
+
+FORKED = """
+import os, sys, citerec
+recommender = citerec.open(sys.argv[1])
+if not os.fork():
+    try:
+        recommender.recommend(title="Citation recommendation")
+    except citerec.CiterecError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_a_recommender_belongs_to_one_process(
+    tiny: Recommender, sample_index: IndexFolder
+) -> None:
+    assert "opened before a fork" in run_python(FORKED, sample_index.path).stdout
+    with pytest.raises(ConfigError, match="open the index in each process"):
+        pickle.dumps(tiny)
+
+
+def test_a_path_that_is_not_utf_8_is_refused(
+    tiny: Recommender, tmp_path: Path, write_jsonl: Write
+) -> None:
+    path = tmp_path / "b\udcff"
+    path.symlink_to(tiny.index.path)
+
+    with pytest.raises(ConfigError, match=r"must be UTF-8; rename"):
+        citerec.open(path)
+    with pytest.raises(ConfigError, match=r"must be UTF-8; rename"):
+        build_index(write_jsonl(PAPERS), tmp_path / "c\udcff", BuildConfig())
 
 
 # --- what goes in

@@ -565,6 +565,7 @@ def test_in_a_log_file_progress_is_a_line_a_minute(
 ) -> None:
     def lines(console: ConsoleOutput) -> str:
         with console.progress(in_bytes="read") as progress:
+            progress("features", 320, 2_000)
             progress("features", 640, 2_000)
             progress("read", 2**21, 2**22)
         return capsys.readouterr().err
@@ -572,10 +573,10 @@ def test_in_a_log_file_progress_is_a_line_a_minute(
     assert lines(ConsoleOutput()) == ""  # no minute has passed
 
     monkeypatch.setattr("citerec.cli.console.LINE_SECONDS", 0.0)
-    assert (
-        lines(ConsoleOutput())
-        == "citerec: features: 640/2,000\nciterec: read: 2.0/4.0 MB\n"
-    )
+    first, second, read = lines(ConsoleOutput()).splitlines()
+    assert first == "citerec: features: 320/2,000 (0 a second)"
+    assert re.fullmatch(r"citerec: features: 640/2,000 \([1-9]\S* a second\)", second)
+    assert read == "citerec: read: 2.0/4.0 MB (0.0 MB a second)"
     assert lines(ConsoleOutput(quiet=True)) == ""
 
 

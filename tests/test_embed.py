@@ -89,6 +89,14 @@ def small_shards(monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setattr(embed, "SHARD", 3)
 
 
+def test_an_interrupted_first_shard_leaves_nothing(build: Build, tiny: str) -> None:
+    index = build(PAPERS)
+
+    interrupt(index.path, tiny, 0)
+
+    assert not [*index.path.parent.glob(".*")]
+
+
 @pytest.mark.usefixtures("small_shards")
 @pytest.mark.parametrize("lost", [0, 8])
 def test_an_interrupted_run_leaves_the_index_and_is_continued_after_its_last_whole_shard(

@@ -266,6 +266,31 @@ def test_what_a_retriever_returns_is_checked(
         checked_hits(returned, "mine", sample_index, excluded, 5)
 
 
+class Nameless:
+    def retrieve(self, *_: object) -> list[Hits]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("stage", "fault"),
+    [
+        ({"retrievers": []}, "no stage: expected an object with a method retrieve"),
+        ({"retrievers": [object()]}, "no stage"),
+        ({"retrievers": Nameless()}, "no stage"),
+        ({"retrievers": [Nameless]}, "no stage"),
+        ({"retrievers": [Nameless()]}, "has no name"),
+        ({"reranker": "monot5"}, "method score"),
+        ({"ranker": object()}, "method score"),
+        ({"features": ["survey"]}, "'survey' is no citerec.rank.features.Feature"),
+    ],
+)
+def test_an_object_that_is_no_stage_is_refused(
+    sample_index: IndexFolder, stage: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(ConfigError, match=fault):
+        citerec.Recommender(sample_index, **stage)
+
+
 def test_lists_are_hits_and_come_back_in_order(sample_index: IndexFolder) -> None:
     returned = [Hits([3, 9, 5], [0.5, 1.0, 0.25])]
 
@@ -441,8 +466,14 @@ def test_a_recommender_is_a_transformer_of_frames(
     recommender = citerec.Recommender(
         sample_index, citerec.RecommendConfig(ranker="none", k=3)
     )
+    abstract = "Passages are ranked by the inner product of learned vectors"
     topics = pd.DataFrame(
-        {"qid": ["1", "2"], "query": ["dense retrieval", "citation graphs"]}
+        {
+            "qid": ["1", "2", "3"],
+            "query": ["dense retrieval", "dense retrieval", "citation graphs"],
+            "abstract": [abstract, None, ""],
+            "year": [2015, None, None],
+        }
     )
 
     results = (
@@ -451,7 +482,9 @@ def test_a_recommender_is_a_transformer_of_frames(
         .transform(topics)
     )
 
-    expected = recommender.recommend(title="dense retrieval")
-    assert results[results.qid == "1"].docno.tolist() == [*expected.ids]
-    assert results["rank"].tolist() == [0, 1, 2] * 2
-    assert [*results.columns] == ["qid", "query", "docno", "score", "rank"]
+    whole = recommender.recommend(title="dense retrieval", abstract=abstract, year=2015)
+    title = recommender.recommend(title="dense retrieval")
+    assert results[results.qid == "1"].docno.tolist() == [*whole.ids] != [*title.ids]
+    assert results[results.qid == "2"].docno.tolist() == [*title.ids]
+    assert results["rank"].tolist() == [0, 1, 2] * 3
+    assert [*results.columns] == [*topics.columns, "docno", "score", "rank"]

@@ -14,9 +14,11 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pytest
+from support.tools import run_python
 from support.types import Build, MonkeyPatch, Write
 
 from citerec.config import RecommendConfig
+from citerec.encode.encoder import open_encoder
 from citerec.encode.models import find_model
 from citerec.errors import (
     CiterecError,
@@ -44,7 +46,7 @@ from citerec.index.folder import (
     verify_index,
     write_manifest,
 )
-from citerec.index.papers import SCHEMA
+from citerec.index.papers import SCHEMA, Papers
 from citerec.retrieve.hybrid import open_hybrid
 
 REBUILDS = """
@@ -231,6 +233,31 @@ def pickled(index: Path) -> None:
     np.save(index / "id_rank.npy", np.array([{}] * 300, object), allow_pickle=True)
 
 
+def not_utf_8(index: Path) -> None:
+    papers = index / "papers.arrow"
+    papers.write_bytes(papers.read_bytes().replace(b"retrieval", b"retri\xffval"))
+
+
+def packed(compression: str, title: str = "A") -> Callable[[Path], None]:
+    """Return what replaces the papers of an index, all of one title, in compressed batches."""
+
+    def damage(index: Path) -> None:
+        table = Papers(index / "papers.arrow").table
+        titles = pa.array([title] * len(table))
+        table = table.set_column(1, SCHEMA.field("title"), titles)
+        options = pa.ipc.IpcWriteOptions(compression=compression)
+        (index / "papers.arrow").unlink()  # it is mapped
+        with pa.ipc.new_file(index / "papers.arrow", SCHEMA, options=options) as out:
+            out.write_table(table)
+
+    return damage
+
+
+def of_holes(index: Path) -> None:
+    with (index / "postings" / "freqs.npy").open("r+b") as file:
+        file.truncate(2**40)
+
+
 def cut_off(name: str) -> Callable[[Path], None]:
     return lambda index: os.truncate(index / name, (index / name).stat().st_size // 2)
 
@@ -246,6 +273,11 @@ def cut_off(name: str) -> Callable[[Path], None]:
         *(change("id_rank.npy", how) for how in (put(0, 301), lambda a: a * 0)),
         *(change("bm25/rows.npy", how) for how in (put(3, 10**6), lambda a: a[:-1])),
         change("postings/indptr.npy", put(3, -1)),
+        *(change("citations/cited_by_indptr.npy", put(7, n)) for n in (-1, 2**40)),
+        *(change("citations/cited_by_indices.npy", put(7, n)) for n in (-1, 300)),
+        *(change("postings/docs.npy", put(9, n)) for n in (-1, 300)),
+        change("lookup/ids_rows.npy", put(3, -1)),
+        *(not_utf_8, packed("zstd"), packed("lz4")),
         *(pickled, without_a_column),
         *(cut_off("dense/vectors.faiss"), cut_off("postings/docs.npy")),
     ],
@@ -258,6 +290,35 @@ def test_arrays_that_lead_beyond_themselves_are_refused_though_their_checksums_f
 
     with pytest.raises(CiterecError, match="rebuild it"):
         open_hybrid(open_index(copy), RecommendConfig(ranker="none"))
+
+
+def test_verifying_refuses_what_opening_refuses(copy: Path) -> None:
+    packed("zstd", "A" * 10**6)(copy)  # 300 MB in memory
+    reseal(copy)
+
+    for check in (open_index, verify_index):
+        with pytest.raises(IndexDamagedError, match="compressed"):
+            check(copy)
+
+
+def test_a_file_of_holes_is_not_read(copy: Path) -> None:
+    sums = read_manifest(copy).checksums
+    of_holes(copy)
+    forge(copy, checksums=sums)
+
+    for check in (open_index, verify_index):
+        with pytest.raises(IndexDamagedError, match="1,099,511,627,776 bytes, more"):
+            check(copy)
+
+
+def test_a_content_is_checked_once(copy: Path) -> None:
+    open_index(copy)
+
+    program = "import sys; from citerec.index.folder import open_index; open_index(sys.argv[1]); print(*sys.modules)"
+    imported = run_python(program, copy).stdout.split()
+
+    assert "citerec.index.folder" in imported
+    assert "citerec.index.content" not in imported
 
 
 # --- models
@@ -309,6 +370,40 @@ def test_a_model_names_no_file_outside_its_folder(
 
 
 # --- readers while it is rebuilt
+
+
+@pytest.mark.parametrize(
+    ("record", "content"),
+    [
+        ("config.json", {"num_hidden_layers": 10**6}),
+        ("config.json", {"num_labels": 10**6}),
+        ("config.json", {"hidden_size": 4 * 10**6, "intermediate_size": 4 * 10**6}),
+        ("config.json", {"vocab_size": 4 * 10**6}),
+        ("tokenizer.json", {"model": {"vocab": {"theta": 4 * 10**9}}}),
+        ("tokenizer.json", {"added_tokens": [{"id": 4 * 10**9, "content": "q"}]}),
+        ("tokenizer_config.json", {"added_tokens_decoder": {"4000000000": {}}}),
+        ("added_tokens.json", {"q": 4 * 10**9}),
+    ],
+)
+def test_a_model_of_numbers_that_take_gigabytes_is_not_opened(
+    model: Path, record: str, content: dict[str, object]
+) -> None:
+    (model / "added_tokens.json").write_text("{}")
+    stated: dict[str, object] = json.loads((model / record).read_text())
+    (model / record).write_text(json.dumps(stated | content))
+    seal_model(model)
+
+    with pytest.raises(ModelError, match=r"\d{7,}|\d,\d{3},\d{3}"):
+        open_encoder(str(model))
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "vocab.txt", "special.json"])
+def test_a_model_has_no_devices(model: Path, name: str) -> None:
+    (model / name).unlink(missing_ok=True)
+    (model / name).symlink_to("/dev/zero")
+
+    with pytest.raises(ModelError, match=f"{name} is not a file"):
+        find_model(str(model))
 
 
 def test_readers_see_a_whole_index_all_through_its_rebuilds(

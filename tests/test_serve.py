@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -15,6 +16,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import pairwise, product
 from pathlib import Path
+from platform import python_version
 from threading import Event
 from typing import Any
 
@@ -433,6 +435,17 @@ def test_a_request_with_two_lengths_is_answered_once_and_refused(
     assert answer.count(b"HTTP/1.1 ") == answer.count(b"HTTP/1.1 400 ") == 1
 
 
+def test_headers_are_bounded_though_they_come_in_one_piece(
+    client: httpx.Client,
+) -> None:
+    statuses = [
+        client.get("/healthz", headers={"x-long": "a" * size}).status_code
+        for size in (60_000, 65_500)
+    ]
+
+    assert statuses == [200, 431]
+
+
 def test_clients_that_never_end_their_headers_keep_no_other_out(
     lone: Lone, monkeypatch: MonkeyPatch
 ) -> None:
@@ -502,6 +515,9 @@ def test_a_request_whose_client_is_gone_is_dropped(lone: Lone) -> None:
 
     assert 'citerec_requests_total{route="/v1/recommend",status="408"} 1.0' in metrics
     assert "citerec_queries_total 1.0" in metrics
+    assert f'citerec_build_info{{python="{python_version()}",version="' in metrics
+    version = re.escape(next(iter(service.indexes.values())).version)
+    assert re.search(rf'citerec_index_info\{{.*ranker="",.*"{version}"', metrics)
     assert service.in_flight == 0
 
 

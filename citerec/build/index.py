@@ -59,6 +59,7 @@ from citerec.index.folder import (
     IndexFolder,
     Manifest,
     PathLike,
+    check_path,
     checksums,
     open_index,
     write_manifest,
@@ -246,7 +247,8 @@ def check_splits(folder: Path) -> None:
 
 
 def check_target(index: Path, *, force: bool) -> None:
-    """Refuse to overwrite `index`, unless it is an index and `force` is set."""
+    """Refuse to overwrite `index`, unless it is an index and `force` is set, and a path that is not UTF-8."""
+    check_path(index)
     try:
         if not index.exists() or (index.is_dir() and not any(index.iterdir())):
             return

@@ -8,6 +8,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -156,9 +157,10 @@ def embed(
     run = encoder.config
     store = cache_folder(target)
     setup = (encoder.fingerprint.key, run.device, encoder.precision)
-    with writing(store):
+    with writing(store), ExitStack() as stack:
         refuse_links(store)
         store.mkdir(parents=True, exist_ok=True)
+        stack.callback(_forget_nothing, target)
         name = hashlib.sha256(repr(setup).encode()).hexdigest()
         cache = _Cache(store / f"{name[:24]}.vectors", encoder, old)
         papers = Papers(folder / PAPERS)
@@ -286,6 +288,12 @@ def cache_folder(target: Path) -> Path:
 def has_saved_vectors(target: Path) -> bool:
     """Whether an interrupted run saved vectors for an index."""
     return any(file.stat().st_size for file in cache_folder(target).glob("*"))
+
+
+def _forget_nothing(target: Path) -> None:
+    """Remove the folder of saved vectors if there are none, as after an interruption of the first shard."""
+    if not has_saved_vectors(target):
+        forget_vectors(target)
 
 
 def forget_vectors(target: Path) -> None:

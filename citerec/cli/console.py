@@ -45,8 +45,8 @@ class ConsoleOutput(Settings):
     def progress(self, *, in_bytes: str = "") -> Generator[Progress]:
         """Show progress; yield a callback that receives task, done and total.
 
-        On a terminal these are bars; elsewhere, as in a log file, there is a line a minute. The task `in_bytes` is
-        counted in bytes.
+        On a terminal these are bars; elsewhere, as in a log file, there is a line a minute, with the rate. The task
+        `in_bytes` is counted in bytes.
         """
 
         def amount(what: str, done: int, total: int) -> str:
@@ -56,12 +56,25 @@ class ConsoleOutput(Settings):
 
         if self.quiet or not sys.stderr.isatty():
             last = monotonic()
+            starts: dict[str, tuple[float, int]] = {}  # time and done, by task
 
             def line(what: str, done: int, total: int) -> None:
                 nonlocal last
-                if monotonic() - last >= LINE_SECONDS:
-                    last = monotonic()
-                    self.log(f"{what}: {amount(what, done, total)}")
+                now = monotonic()
+                begun, before = starts.setdefault(what, (now, done))
+                if done < before:  # another round of the task
+                    begun, before = starts[what] = (now, done)
+                if now - last >= LINE_SECONDS:
+                    last = now
+                    rate = (done - before) / max(now - begun, 1e-9)
+                    of_time = (
+                        f"{rate / 2**20:,.1f} MB"
+                        if what == in_bytes
+                        else f"{rate:,.3g}"
+                    )
+                    self.log(
+                        f"{what}: {amount(what, done, total)} ({of_time} a second)"
+                    )
 
             yield line
             return

@@ -1,8 +1,10 @@
 """Finds models by name, folder or hub id, and the files of their folders; the only module for huggingface_hub."""
 
 import importlib.util
+import json
 import re
-from collections.abc import Sequence
+import stat
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,13 @@ import orjson
 from citerec.encode import mpnet
 from citerec.errors import ModelError, extra, shown
 from citerec.files.atomic import is_regular
-from citerec.files.checksums import check_model, is_inside, read_record
+from citerec.files.checksums import (
+    MAX_FILE,
+    MAX_RECORD,
+    check_model,
+    is_inside,
+    read_record,
+)
 from citerec.types import Json, Log, no_log
 
 AUTO = "auto"
@@ -58,6 +66,14 @@ NAMING = (
     "spm_file",
     "sp_model_file",
 )
+
+
+MAX_NUMBER = 2**22  # in a record of a model, such as the id of a token
+MAX_COUNT = 512
+COUNTS = re.compile("layer|label|block|expert|head|depth")  # of parts that take time
+CONFIGS = ("config.json", "tokenizer_config.json")
+# suffixes of records
+TEXTS = (".json", ".txt", ".model", ".jinja")
 
 
 class HubError(ModelError):
@@ -215,10 +231,61 @@ def _adapter_in(folder: Path) -> Path | None:
 
     ModelError if the model is damaged, or names a file outside the folder.
     """
+    adapter = folder / ADAPTER_FOLDER
+    _check_kinds([*folder.iterdir(), *adapter.glob("*")])
     check_model(folder)
     _check_named_files(folder)
-    adapter = folder / ADAPTER_FOLDER
     return adapter if adapter.is_dir() else None
+
+
+def _check_kinds(entries: Iterable[Path]) -> None:
+    """Refuse a device or a pipe, of which reading may never end, and a file that is far too large for its kind."""
+    for path in entries:
+        mode = path.stat() if path.exists() else None
+        if mode is None or stat.S_ISDIR(mode.st_mode):
+            continue
+        most = MAX_RECORD if path.suffix in TEXTS else MAX_FILE
+        if not stat.S_ISREG(mode.st_mode) or mode.st_size > most:
+            raise ModelError(f"{path} is not a file of at most {most:,} bytes")
+
+
+def check_sizes(folder: Path) -> None:
+    """Refuse a model whose records have numbers for which far too much memory or time would be taken.
+
+    transformers and tokenizers have no bounds of their own. A ModelError, also if a record cannot be read.
+    """
+    for name in ("config.json", *TOKENIZER, "added_tokens.json"):
+        path = folder / name
+        if path.suffix != ".json" or not path.exists():
+            continue
+        try:
+            # not by orjson: others accept more, such as NaN
+            content: Any = json.loads(read_record(path))
+            if name == "tokenizer.json":
+                # citerec sets its own
+                content = {**content, "truncation": None, "padding": None}
+            for key, number in _numbers(content):
+                if name in CONFIGS and key.endswith(("max_length", "theta")):
+                    continue
+                is_count = name in CONFIGS and COUNTS.search(key)
+                if abs(number) > (MAX_COUNT if is_count else MAX_NUMBER):
+                    raise ValueError(f"{key} is {shown(number)}")
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            raise ModelError(f"{path} cannot be used: {error}") from error
+
+
+def _numbers(content: Any, key: str = "") -> Iterator[tuple[str, int]]:
+    """Yield the whole numbers in a JSON value, and tokens' ids that are keys, each with the key above it."""
+    if isinstance(content, int):
+        yield key, content
+    elif isinstance(content, list):
+        for item in content:
+            yield from _numbers(item, key)
+    elif isinstance(content, dict):
+        for name, item in content.items():
+            if key == "added_tokens_decoder" and name.isdecimal():
+                yield key, int(name)
+            yield from _numbers(item, name)
 
 
 def _check_named_files(folder: Path) -> None:

@@ -18,7 +18,12 @@ from typing import Any
 import numpy as np
 import orjson
 
-from citerec.encode.models import bottleneck_files, files_of
+from citerec.encode.models import (
+    bottleneck_files,
+    check_sizes,
+    files_of,
+    weights_files,
+)
 from citerec.encode.spec import (
     EncodeConfig,
     EncoderSpec,
@@ -117,9 +122,10 @@ def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
     A ModelError if the folder does not hold such a model.
     """
     files_of(folder)  # or an error that says what is missing
+    check_sizes(folder)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")  # else it warns about forks
     # without torch, transformers can be imported but fails later
-    import_module("torch")
+    torch: Any = import_module("torch")
     import transformers
 
     transformers.logging.set_verbosity_error()
@@ -127,9 +133,18 @@ def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
     local: Any = {"local_files_only": True, "trust_remote_code": False}
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)
-        model, loading = getattr(transformers, kind).from_pretrained(
+        config = transformers.AutoConfig.from_pretrained(folder, **local)
+        made_by: Any = getattr(transformers, kind)
+        with torch.device("meta"):  # without memory
+            parameters = made_by.from_config(config).num_parameters()
+        size = sum(file.stat().st_size for file in weights_files(folder))
+        if parameters > size:
+            raise ValueError(
+                f"config.json names {parameters:,} parameters, its weights have {size:,} bytes"
+            )
+        model, loading = made_by.from_pretrained(
             folder,
-            config=transformers.AutoConfig.from_pretrained(folder, **local),
+            config=config,
             output_loading_info=True,
             dtype="float32",
             **local,

@@ -4,10 +4,9 @@ import ctypes
 import glob
 import os
 import shutil
-import socket
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from uuid import uuid4
@@ -37,14 +36,9 @@ def building(target: Path) -> Generator[Path]:
     """
     with writing(target):
         target = Path(os.path.realpath(target))
-        with _parents(target):
-            workspace = _temporary(target)
-            try:
-                workspace.mkdir()
-                yield workspace
-                replace_folder(workspace, target)
-            finally:
-                _remove(workspace)
+        with _parents(target), _workspace(target) as workspace:
+            yield workspace
+            replace_folder(workspace, target)
 
 
 @contextmanager
@@ -61,21 +55,44 @@ def _parents(target: Path) -> Generator[None]:
                 folder.rmdir()
 
 
-def _temporary(target: Path) -> Path:
-    """Return a new path next to `target` for what will replace it; what killed processes left there is removed."""
+@contextmanager
+def _workspace(target: Path) -> Generator[Path]:
+    """Yield a new folder next to `target`, which is removed at the end; those that killed processes left are, too.
+
+    It is locked meanwhile. The system ends a lock with its process, whatever machine, container or number that had.
+    """
     # 30 characters are at most 120 bytes; a file's name has at most 255
-    prefix = f".{target.name[:30]}.building-{socket.gethostname()}-"
+    prefix = f".{target.name[:30]}.building-"
     for left in target.parent.glob(f"{glob.escape(prefix)}*"):
-        pid = left.name.removeprefix(prefix).partition("-")[0]
-        if pid.isdigit():
-            try:
-                os.kill(int(pid), 0)
-            except ProcessLookupError:
+        with _flock(left) as is_left:
+            if is_left:
                 _remove(left)
-            except OSError:  # it is another user's
-                continue
     # several threads may write one file or folder
-    return target.with_name(f"{prefix}{os.getpid()}-{uuid4().hex[:8]}")
+    name = uuid4().hex[:16]
+    workspace = target.with_name(prefix + name)
+    new = target.with_name(f".{name}")  # which is not removed before it is locked
+    new.mkdir()
+    try:
+        with _flock(new):
+            new.rename(workspace)
+            yield workspace
+    finally:
+        _remove(workspace)
+
+
+@contextmanager
+def _flock(folder: Path) -> Generator[bool]:
+    """Lock a folder itself, unless it is locked or the system has no such locks; yield whether it did."""
+    with ExitStack() as stack:
+        is_locked = False
+        with suppress(ImportError, OSError):
+            import fcntl  # Windows has none
+
+            opened = os.open(folder, os.O_RDONLY | os.O_NONBLOCK)
+            stack.callback(os.close, opened)
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_locked = True
+        yield is_locked
 
 
 def _remove(path: Path) -> None:
@@ -116,18 +133,17 @@ def replacing(path: Path, *, follow: bool = False) -> Generator[Path]:
     its destination. Of concurrent writers of one path, the last one to finish counts. Files that killed writers of
     `path` left are removed. Errors of the block are passed on; an OSError if the file cannot be moved names `path`.
     """
-    with writing(path):
-        target = Path(os.path.realpath(path)) if follow else path
-        temporary = _temporary(target)
-    try:
-        yield temporary
-        temporary.replace(target)
-    except OSError as error:
-        if error.filename == str(temporary):  # a name that no user knows
-            error.filename = str(path)
-        raise
-    finally:
-        _remove(temporary)
+    with ExitStack() as stack:
+        with writing(path):
+            target = Path(os.path.realpath(path)) if follow else path
+            temporary = stack.enter_context(_workspace(target)) / target.name
+        try:
+            yield temporary
+            temporary.replace(target)
+        except OSError as error:
+            if error.filename == str(temporary):  # a name that no user knows
+                error.filename = str(path)
+            raise
 
 
 @contextmanager

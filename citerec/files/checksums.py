@@ -24,6 +24,9 @@ MAX_NAME = 1024  # bytes of a path within a folder
 MAX_RECORD = 2**26  # bytes of a record in JSON
 
 
+MAX_FILE = 2**36  # bytes of a file of a model
+
+
 MODEL_SUMS = "checksums.json"  # of a model that citerec trained
 
 
@@ -123,9 +126,12 @@ def entries(folder: Path) -> Iterator[tuple[str, str]]:
                 yield path.name, kind
 
 
-def file_faults(folder: Path, sums: Mapping[str, str], *, cached: bool) -> list[str]:
+def file_faults(
+    folder: Path, sums: Mapping[str, str], *, cached: bool, most: int = MAX_FILE
+) -> list[str]:
     """Compare files with their checksums, by path within the folder; return the faults, one line each.
 
+    A file of over `most` bytes, which may consist of holes, is not read.
     If `cached`, a large file that was read before is not read again while it stays unchanged; see `sha256_of_files`.
     """
 
@@ -134,6 +140,8 @@ def file_faults(folder: Path, sums: Mapping[str, str], *, cached: bool) -> list[
         try:
             if not file.is_file():
                 return "is not a file" if file.exists() else "is missing"
+            if (size := file.stat().st_size) > most:
+                return f"has {size:,} bytes, more than it can have"
             is_same = cached and sha256_of_files([file]) == sums[name]
             # a cached one may be damaged, too
             is_same = is_same or sha256_of(file) == sums[name]

@@ -4,6 +4,7 @@ The manifest has a checksum of its own, so that a changed byte in it is found, t
 who publishes an index can also write its checksums. So names and types are checked as well.
 """
 
+import hashlib
 import os
 import re
 from dataclasses import dataclass
@@ -21,9 +22,11 @@ from citerec.errors import (
     IndexDamagedError,
     IndexFormatError,
     IndexNotFoundError,
+    shown,
 )
 from citerec.files.arrays import Rows, check_rows, open_array
 from citerec.files.atomic import is_regular, replacing
+from citerec.files.cache import cache_folder, keep, kept
 from citerec.files.checksums import (
     checksums_of,
     entries,
@@ -201,8 +204,10 @@ def open_index(path: PathLike) -> IndexFolder:
         IndexNotFoundError: If there is none.
         IndexFormatError: If it is of another format version.
         IndexDamagedError: If a file was changed, is missing, is a link, or cannot be read.
+        ConfigError: If its path is not UTF-8.
     """
     path = Path(path)
+    check_path(path)
     manifest = read_manifest(path)
     try:
         index = _map(path, manifest)
@@ -222,10 +227,14 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
             for name, kind in entries(path)
             if kind != "file"
         ]
-        if wrong := links or file_faults(path, manifest.checksums, cached=True):
-            raise IndexDamagedError(path, wrong)
+        if links:
+            raise IndexDamagedError(path, links)
         part = PAPERS
-        papers = Papers(path / part, open_lookup(path))
+        papers = Papers(path / part)
+        most = _most_bytes(papers)
+        if wrong := file_faults(path, manifest.checksums, cached=True, most=most):
+            raise IndexDamagedError(path, wrong)
+        papers.lookup = open_lookup(path)
         if len(papers) != manifest.counts.get("papers"):
             raise ValueError(f"it holds {len(papers):,} papers")
         part = CITATIONS
@@ -247,10 +256,36 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
             dense = settings["dense"]
             if (dense["papers"], dense["dim"]) != (len(papers), encoder.dim):
                 raise ValueError("its vectors do not match the papers and the encoder")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        part = "its content"
+        cache = cache_folder()
+        checked = hashlib.sha256(manifest.to_bytes()).hexdigest()
+        mark = cache / "checked" / checked if cache else None
+        if not (mark and kept(mark)):
+            # here: a content that was checked is not checked again
+            from citerec.index.content import check_content
+
+            check_content(path, papers, graph, contexts, settings)
+            if mark:
+                keep(mark, NAME.encode())
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         reason = " ".join(str(error).split())
         raise IndexDamagedError(path, [f"{part} cannot be read ({reason})"]) from error
     return IndexFolder(path, manifest, papers, graph, rank, contexts)
+
+
+def check_path(path: Path) -> None:
+    """Refuse the path of an index that is not UTF-8, which Arrow, faiss and Java cannot open, by a ConfigError."""
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"{shown(str(path))}: the path of an index must be UTF-8; rename the folder"
+        ) from error
+
+
+def _most_bytes(papers: Papers) -> int:
+    """Return how many bytes a file of an index of some papers may have: a larger one may consist of holes."""
+    return 2**28 + 2**16 * len(papers)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -308,7 +343,8 @@ def verify_index(path: PathLike) -> Manifest:
     path = Path(path)
     manifest = read_manifest(path)
     try:
-        wrong = file_faults(path, manifest.checksums, cached=False)
+        most = _most_bytes(Papers(path / PAPERS))
+        wrong = file_faults(path, manifest.checksums, cached=False, most=most)
         wrong += unexpected(path, {NAME, *manifest.checksums}, but=MODELS)
         for model in sorted((path / MODELS).glob("*")):
             if model.is_dir() and not model.name.startswith("."):
@@ -319,8 +355,11 @@ def verify_index(path: PathLike) -> Manifest:
                 wrong.append(f"{MODELS}/{model.name} does not belong to it")
     except OSError as error:
         wrong = [f"{error.filename} cannot be read ({error.strerror})"]
+    except ValueError as error:
+        wrong = [f"{PAPERS} cannot be read ({error})"]
     if wrong and read_manifest(path) != manifest:  # a build replaced it meanwhile
         return verify_index(path)
     if wrong:
         raise IndexDamagedError(path, wrong)
+    open_index(path)  # which checks its content
     return manifest

@@ -24,7 +24,7 @@ from citerec.files.arrays import (
     open_array,
     save_array,
 )
-from citerec.index.papers import NO_YEAR, write_rows
+from citerec.index.papers import NO_YEAR, check_table, open_table, write_rows
 
 REFERENCES = "references.arrow"
 INDPTR = "indptr.npy"
@@ -168,7 +168,7 @@ def open_graph(folder: Path, papers: int) -> Graph:
     """Map the graph in a folder into memory; OSError or ValueError if it is not one of so many papers.
 
     The graph is checked, which takes a few milliseconds per million citations: SciPy uses the offsets unchecked. The
-    content of its transpose is not read.
+    content of its transpose is not read; see `check_content`.
     """
     indptr = open_array(folder / INDPTR, np.int64, length=papers + 1)
     indices = open_array(folder / INDICES, np.int32)
@@ -187,8 +187,6 @@ def open_graph(folder: Path, papers: int) -> Graph:
         open_array(citing, np.int32, length=len(indices)),
         open_array(years, np.int16, length=len(indices)),
     )
-    if transpose.indptr[0] != 0 or transpose.indptr[-1] != len(indices):
-        raise ValueError(f"{ends.name} does not rise from 0 to {len(indices):,}")
     return Graph(indptr, indices, transpose)
 
 
@@ -199,19 +197,21 @@ def write_references(folder: Path) -> Generator[Callable[[int, Sequence[str]], N
     Calls must have rising rows.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with write_rows(folder / REFERENCES, _STATED, "zstd") as add:
+    with write_rows(folder / REFERENCES, _STATED) as add:
         yield lambda row, references: add(row, references) if references else None
 
 
 def read_references(folder: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the row of each paper with references, rising, and these as its corpus states them."""
-    with pa.memory_map(str(folder / REFERENCES)) as source:
-        reader = pa.ipc.open_file(source)
-        for number in range(reader.num_record_batches):
-            batch = reader.get_batch(number)
-            yield from zip(
-                batch["row"].to_pylist(), batch["references"].to_pylist(), strict=True
-            )
+    """Yield the row of each paper with references, rising, and these as its corpus states them.
+
+    OSError or ValueError if it is not a file that `write_references` wrote.
+    """
+    table = open_table(folder / REFERENCES, _STATED)
+    check_table(table)
+    for batch in table.to_batches():
+        yield from zip(
+            batch["row"].to_pylist(), batch["references"].to_pylist(), strict=True
+        )
 
 
 def write_graph(

@@ -4,6 +4,7 @@ The row number is a paper's internal id. Arrow arrays are read through their buf
 `fill_null` import pandas, which takes 0.2 s and 60 MB of a command that takes one second.
 """
 
+import struct
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -49,6 +50,7 @@ SCHEMA = pa.schema(
 )
 _FORMER = SCHEMA.remove(len(SCHEMA) - 1)  # of an index in which no retraction is known
 _YEAR = SCHEMA.get_field_index("year")
+_ARROW_ERRORS = (pa.ArrowException, MemoryError, OverflowError, UnicodeDecodeError)
 
 
 # --- Tables from keys to rows
@@ -129,18 +131,15 @@ def open_lookup(folder: Path) -> Lookup:
 
 
 @contextmanager
-def write_rows(
-    path: Path, schema: Any, compression: str | None = None
-) -> Generator[Callable[..., None]]:
+def write_rows(path: Path, schema: Any) -> Generator[Callable[..., None]]:
     """Yield a function that adds a row to an Arrow file, which is complete when the block ends.
 
     One batch is in memory at a time.
     """
     rows: list[Sequence[Any]] = []
-    options = pa.ipc.IpcWriteOptions(compression=compression)
     with (
         pa.OSFile(str(path), "wb") as sink,
-        pa.ipc.new_file(sink, schema, options=options) as writer,
+        pa.ipc.new_file(sink, schema) as writer,
     ):
 
         def flush() -> None:
@@ -175,11 +174,11 @@ class Papers:
 
         `lookup` is None while the index is built.
         """
-        self._table: pa.Table = open_table(path, SCHEMA, _FORMER)
+        self.table: pa.Table = open_table(path, SCHEMA, _FORMER)
         self.lookup = lookup
 
     def __len__(self) -> int:
-        return self._table.num_rows
+        return self.table.num_rows
 
     def __getitem__(self, row: int) -> Paper:
         """Return the paper at `row`, without its references, which are in the graph."""
@@ -191,9 +190,9 @@ class Papers:
         for batch, group in groupby(sorted(set(rows)), key=lambda row: row // BATCH):
             group_rows = list(group)
             offsets = _as_rows([row - batch * BATCH for row in group_rows])
-            names = self._table.column_names
+            names = self.table.column_names
             columns = [
-                self._table[name].chunk(batch).take(offsets).to_pylist()
+                self.table[name].chunk(batch).take(offsets).to_pylist()
                 for name in names
             ]
             for row, values in zip(group_rows, zip(*columns, strict=True), strict=True):
@@ -206,7 +205,7 @@ class Papers:
     @cached_property
     def years(self) -> Years:
         """The year of each row, shape (n,); `NO_YEAR` where unknown."""
-        chunks = self._table["year"].chunks
+        chunks = self.table["year"].chunks
         years = [
             np.frombuffer(c.buffers()[1], np.int32, len(c), 4 * c.offset)
             for c in chunks
@@ -216,7 +215,7 @@ class Papers:
     @cached_property
     def retracted(self) -> Rows:
         """The rows of the retracted papers, rising."""
-        if "retracted" not in self._table.column_names:
+        if "retracted" not in self.table.column_names:
             return np.zeros(0, np.int32)
         flags = self.column("retracted")
         bits = np.frombuffer(flags.buffers()[1], np.uint8)
@@ -227,13 +226,13 @@ class Papers:
     @cached_property
     def ids(self) -> npt.NDArray[np.object_]:
         """The docid of each row, shape (n,). All of them are loaded into memory: for batch work only."""
-        return self._table["id"].to_numpy()
+        return self.table["id"].to_numpy()
 
     @cached_property
     def has_authors(self) -> bool:
         """Whether any paper has an author."""
         return any(
-            np.diff(_ends(chunk)).any() for chunk in self._table["authors"].chunks
+            np.diff(_ends(chunk)).any() for chunk in self.table["authors"].chunks
         )
 
     def lengths(self, name: str, rows: Rows) -> Counts:
@@ -242,23 +241,23 @@ class Papers:
         batches = rows // BATCH
         for batch in np.unique(batches).tolist():
             of_batch = np.flatnonzero(batches == batch)
-            ends = _ends(self._table[name].chunk(batch))
+            ends = _ends(self.table[name].chunk(batch))
             places = rows[of_batch] - batch * BATCH
             lengths[of_batch] = ends[places + 1] - ends[places]
         return lengths
 
     def texts(self, name: str, rows: Rows) -> Any:
         """Return a text column for some rows, in the order of `rows`, as an Arrow array."""
-        return texts_at(self._table, name, rows)
+        return texts_at(self.table, name, rows)
 
     def column(self, name: str) -> Any:
         """Return a text column as one Arrow array."""
-        chunks = self._table[name].chunks
+        chunks = self.table[name].chunks
         return pa.concat_arrays(chunks) if chunks else _NO_TEXTS
 
     def authors(self) -> tuple[Any, Counts]:
         """Return the names of all authors as one Arrow array, and how many each row has, shape (n,)."""
-        chunks = self._table["authors"].chunks
+        chunks = self.table["authors"].chunks
         names = (
             pa.concat_arrays([chunk.flatten() for chunk in chunks])
             if chunks
@@ -269,7 +268,7 @@ class Papers:
 
     def batches(self) -> Iterator[Any]:
         """Yield the papers as Arrow batches of `BATCH` rows, of which the last may be shorter; nothing is copied."""
-        return iter(self._table.to_batches())
+        return iter(self.table.to_batches())
 
     def ids_at(self, rows: Iterable[int]) -> list[str]:
         """Return the docids of some rows."""
@@ -287,7 +286,7 @@ class Papers:
 
     def _id(self, row: int) -> str:
         batch, offset = divmod(row, BATCH)
-        return self._table["id"].chunk(batch)[offset].as_py()
+        return self.table["id"].chunk(batch)[offset].as_py()
 
 
 def no_later(papers: Years, queries: Years | np.int32) -> Flags:
@@ -318,43 +317,63 @@ def texts_at(table: Any, name: str, rows: Rows) -> Any:
 
 
 def open_table(path: Path, *schemas: Any) -> Any:
-    """Map a table of one of some schemas into memory, and check the offsets of its texts, which Arrow does not check.
+    """Map a table of one of some schemas into memory; OSError or ValueError if it is none.
 
-    That takes a few milliseconds per million papers; the texts are not read.
+    Its messages are read one after the other, and a compressed one is refused: it might be thousands of times as large
+    in memory. Offsets and texts are not checked; see `check_content`.
     """
     try:
-        reader = pa.ipc.open_file(pa.memory_map(str(path)))
-        if reader.schema not in schemas:
-            raise ValueError(
-                f"it has other columns: {', '.join(reader.schema.names)}"[:120]
-            )
-        table = reader.read_all()
-        for column in table.columns:
-            for number, chunk in enumerate(column.chunks, start=1):
-                _check(chunk)
-                if not 0 < len(chunk) <= BATCH or (
-                    len(chunk) < BATCH and number < len(column.chunks)
-                ):
-                    raise ValueError(f"batch {number} holds {len(chunk):,} rows")
-    except (pa.ArrowException, MemoryError, OverflowError, UnicodeDecodeError) as error:
+        source = pa.memory_map(str(path))
+        source.seek(len(b"ARROW1\0\0"))
+        messages = pa.ipc.MessageReader.open_stream(source)
+        schema = pa.ipc.read_schema(messages.read_next_message())
+        if schema not in schemas:
+            raise ValueError(f"it has other columns: {', '.join(schema.names)}"[:120])
+        batches: list[Any] = []
+        for message in messages:
+            if _is_compressed(message.metadata):
+                raise ValueError("it is compressed")
+            batches.append(pa.ipc.read_record_batch(message, schema))
+        for number, batch in enumerate(batches, start=1):
+            batch.validate()  # sizes of buffers
+            if any(column.null_count for column in batch.columns):
+                raise ValueError("a value is null")
+            if not 0 < len(batch) <= BATCH or (
+                len(batch) < BATCH and number < len(batches)
+            ):
+                raise ValueError(f"batch {number} holds {len(batch):,} rows")
+    except (*_ARROW_ERRORS, StopIteration, struct.error) as error:
         raise ValueError(one_line(str(error))[:120]) from error
-    return table
+    return pa.Table.from_batches(batches, schema)
 
 
-def _check(chunk: Any) -> None:
-    chunk.validate()  # sizes of buffers
-    if chunk.null_count:
-        raise ValueError("a value is null")
-    if pa.types.is_primitive(chunk.type) or not len(chunk):
-        return
-    if pa.types.is_list(chunk.type):
-        size = len(chunk.values)
-        _check(chunk.values)
-    else:
-        size = chunk.buffers()[2].size if chunk.buffers()[2] else 0
-    ends = _ends(chunk)
-    if ends[0] < 0 or ends[-1] > size or np.any(ends[1:] < ends[:-1]):
-        raise ValueError("a text ends before it begins, or beyond its batch")
+def _is_compressed(metadata: Any) -> bool:
+    """Whether a message states a compression, by its FlatBuffers: field 2 of a message, field 3 of a record batch."""
+
+    def read(kind: str, place: int) -> int:
+        return struct.unpack_from(kind, metadata, place)[0]
+
+    def field(table: int, number: int) -> int:
+        """Return where a field of a table is; the table itself if it has none."""
+        fields = table - read("<i", table)
+        place = 4 + 2 * number
+        return table + (read("<H", fields + place) if place < read("<H", fields) else 0)
+
+    header = field(read("<I", 0), 2)
+    batch = header + read("<I", header)
+    return field(batch, 3) != batch
+
+
+def check_table(table: Any) -> None:
+    """Read every value of a table; ValueError if a text is not UTF-8, an offset is wrong, or a list has a null."""
+    try:
+        for column in table.columns:
+            for chunk in column.chunks:
+                chunk.validate(full=True)
+                if pa.types.is_list(chunk.type) and chunk.values.null_count:
+                    raise ValueError("a value is null")
+    except _ARROW_ERRORS as error:
+        raise ValueError(one_line(str(error))[:120]) from error
 
 
 def _ends(chunk: Any) -> Rows:

@@ -181,7 +181,7 @@ class _Emptied(Papers):
     """Papers of which some have only their id and year."""
 
     def __init__(self, papers: Papers, empty: Flags) -> None:
-        table = papers._table
+        table = papers.table
         flags = pa.array(empty)
         for name in HIDDEN:
             place = table.schema.get_field_index(name)
@@ -192,7 +192,7 @@ class _Emptied(Papers):
                 "if_else", [flags, blank, table.column(place)]
             )
             table = table.set_column(place, table.field(place), column)
-        self._table = table
+        self.table = table
         self.lookup = papers.lookup
         if lookup := papers.lookup:
             titles, authors = (

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from citerec.bibliography.keys import name_key, same_person
 from citerec.config import RRF_K0
-from citerec.errors import ConfigError
+from citerec.errors import ConfigError, shown
 from citerec.files.arrays import Counts, Flags, Rows, Scores
 from citerec.graph.temporal import GraphSnapshot, TemporalGraph
 from citerec.index.papers import NO_YEAR, Papers, codes
@@ -515,7 +515,10 @@ def declared_features(
         for part in parts
     )
     declared = (feature for part in loaded for feature in getattr(part, "features", ()))
-    return tuple({feature.name: feature for feature in (*given, *declared)}.values())
+    features = (*given, *declared)
+    if wrong := [part for part in features if not isinstance(part, Feature)]:
+        raise ConfigError(f"{shown(wrong[0])} is no citerec.rank.features.Feature")
+    return tuple({feature.name: feature for feature in features}.values())
 
 
 def added_features(

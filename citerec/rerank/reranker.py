@@ -20,7 +20,7 @@ from citerec.index.folder import MODELS, RERANKER, IndexFolder
 from citerec.plugins import Plugins
 from citerec.retrieve.fuse import Rank, interpolated, min_max
 from citerec.rules.held_out import trained_on_other_data, trained_on_other_splits
-from citerec.stages import Reranker
+from citerec.stages import Reranker, check_stages
 from citerec.types import Hits, Json, Log, Progress, Query, falling, no_log, no_progress
 
 AUTO = "auto"
@@ -85,8 +85,9 @@ class OpenReranker:
     ) -> Self:
         """Wrap a user's reranker; its scores of one query are scaled to [0, 1] for interpolation.
 
-        A weight of None is 1; a depth of 0 that of the object.
+        A weight of None is 1; a depth of 0 that of the object. ConfigError if it is no reranker.
         """
+        check_stages([reranker], "score")
         name = name or name_of(reranker)
         return cls(
             index=index,

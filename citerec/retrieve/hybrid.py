@@ -14,14 +14,14 @@ from citerec.config import (
     FuseMethod,
     RecommendConfig,
 )
-from citerec.errors import ConfigError
+from citerec.errors import ConfigError, shown
 from citerec.index.folder import IndexFolder
 from citerec.plugins import Plugins
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.body import BodyHits, search_bodies
 from citerec.retrieve.dense import DenseRetriever, LexicalScores, scores_by_sentence
 from citerec.retrieve.fuse import fuse, rrf, weighted_sum
-from citerec.stages import Retriever, checked_hits
+from citerec.stages import Retriever, check_stages, checked_hits
 from citerec.types import (
     CandidateSet,
     Eligibility,
@@ -52,8 +52,14 @@ class HybridRetriever:
     ) -> None:
         """Prepare; a retriever that wraps another has it as `retriever`.
 
-        ConfigError if two have the same name, or the weighted fusion has no weight for one.
+        ConfigError if one is no retriever, two have the same name, or the weighted fusion has no weight for one.
         """
+        check_stages(retrievers, "retrieve")
+        for retriever in retrievers:
+            if not isinstance(getattr(retriever, "name", None), str):
+                raise ConfigError(
+                    f"the retriever {shown(retriever)} has no name, a text"
+                )
         self.retrievers = tuple(retrievers)
         self.config = config or FuseConfig()
         self._index = index

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from itertools import islice
+from platform import python_version
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -18,7 +19,7 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.middleware.gzip import GZipMiddleware
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Counter, Gauge, Histogram, Info
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
@@ -29,7 +30,7 @@ from citerec.errors import CiterecError, OutputError
 from citerec.export import Format, pieces
 from citerec.search import SearchFilter
 from citerec.serve import ServeConfig, page, scholar
-from citerec.serve.guard import Guard, ProblemError
+from citerec.serve.guard import MAX_HEADERS, Guard, ProblemError
 from citerec.serve.requests import (
     PROBLEMS,
     ExportRequest,
@@ -78,7 +79,6 @@ MAX_CONNECTIONS = (
 )
 BACKLOG = MAX_CONNECTIONS // 2
 IDLE_SECONDS = 15  # until a connection has sent the headers of a request
-MAX_HEADERS = 2**16  # bytes of a request line and headers
 Index = Annotated[
     str | None, Query(description="The name of an index; by default the first.")
 ]
@@ -398,6 +398,16 @@ class Metrics:
             "citerec_requests_in_flight", "Requests not answered yet.", registry=to
         )
         waiting.set_function(lambda: service.in_flight)
+        build = Info("citerec_build", "The citerec that answers.", registry=to)
+        build.info({"version": version("citerec"), "python": python_version()})
+        about = "The open indexes, each with the models that are used on it."
+        indexes = Info("citerec_index", about, ["index"], registry=to)
+        for name, opened in service.indexes.items():
+            used = opened.default
+            models = {"encoder": used.encoder, "reranker": used.reranker}
+            indexes.labels(name).info(
+                {"version": opened.version, **models, "ranker": used.ranker}
+            )
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """Count a request; `route` is a template, so that ids in paths make no new series."""

@@ -41,6 +41,7 @@ KINDS = {  # status by kind
     "replaced": 409,  # the index, on the disk; the server still answers with its own settings
     "internal": 500,  # a fault of the server; its log says more
 }
+MAX_HEADERS = 2**16  # bytes of a request line and headers
 MAX_DETAIL = 1000  # characters
 # The page itself holds no data: its requests do, and send the token.
 PUBLIC = frozenset({"/", "/healthz", "/readyz", "/favicon.ico"})
@@ -177,8 +178,16 @@ class Guard:
             )
 
     def _check(self, scope: Scope, headers: Headers) -> None:
-        """Check host, origin and token; other names are those of a web page that rebinds its own (DNS)."""
+        """Check headers, host, origin and token; other names are those of a web page that rebinds its own (DNS)."""
         settings = self.settings
+        # uvicorn has no bound for what arrives in one piece
+        pieces = [scope["raw_path"], scope["query_string"]]
+        pieces += [piece for header in headers.raw for piece in header]
+        if sum(map(len, pieces)) > MAX_HEADERS:
+            detail = (
+                f"the headers are too large; at most {MAX_HEADERS:,} bytes are read"
+            )
+            raise ProblemError("too-large", detail, status=431)
         name = headers.get("host", "").lower()
         if "content-length" in headers and "transfer-encoding" in headers:
             # a proxy may see another end of this request than h11 does (RFC 9112, 6.3)
