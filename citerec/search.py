@@ -115,6 +115,7 @@ class Corpus:
         k: int = 20,
         offset: int = 0,
         filter: SearchFilter | None = None,
+        as_typed: bool = False,
     ) -> Recommendations:
         """Find papers by keywords with BM25, best first.
 
@@ -123,6 +124,7 @@ class Corpus:
             k: The number of papers.
             offset: The number of better papers that are left out, for further pages; ranks count them.
             filter: What the papers must fulfil; it is applied to the best `DEEPEST` hits of the keywords.
+            as_typed: Whether the last word may be the start of one.
 
         Raises:
             ConfigError: If there are no keywords, `k` is less than 1, or `offset` is negative.
@@ -135,6 +137,8 @@ class Corpus:
             raise ConfigError(
                 f"k must be at least 1 and offset at least 0, got {k} and {offset}"
             )
+        if as_typed:
+            keywords = " ".join([keywords, *self._bm25.completions(keywords)])
         query = Query(
             id="query", title=one_line(keywords), named=False, kind=QueryKind.SENTENCE
         )

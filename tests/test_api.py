@@ -167,8 +167,8 @@ def test_a_draft_that_is_in_the_corpus_is_noticed(build: Build) -> None:
     assert "10.1145/ABC" not in mine.ids
     assert mine.query == drafts[0]
     assert mine.notices == (
-        "'mine' is in this corpus (10.1145/ABC, by its DOI): it is not recommended, "
-        "and its own references are not used",
+        "this draft is in the corpus already, by its DOI: it is not recommended, "
+        "and its references are not used",
     )
     assert str(mine).endswith(f"\n{mine.notices[0]}")
     # the id of a query says that it is this paper
@@ -176,7 +176,7 @@ def test_a_draft_that_is_in_the_corpus_is_noticed(build: Build) -> None:
         (),
         (),
     )
-    assert lines == [*mine.notices]
+    assert lines == [f"mine: {mine.notices[0]}"]
 
 
 def test_the_references_of_a_document_are_counted_as_papers_in_one_line(

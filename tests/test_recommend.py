@@ -118,10 +118,10 @@ def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper
         assert {r.paper.id for r in draft} == {r.paper.id for r in own}
     assert [r.paper.id for r in one] == [r.paper.id for r in lists[9]]
     assert lines[0].startswith(
-        "9 of 18 drafts are in the corpus; the first: 'draft0' is in"
+        "9 of 18 drafts are in the corpus; the first: draft0: this draft is in"
     )
     assert lines[1].startswith(
-        f"'draft0' is in this corpus ({papers[0].id}, by its title)"
+        "draft0: this draft is in the corpus already, by its title"
     )
     assert len(lines) == 1 + 1  # one line a batch
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SAMPLE = Path(__file__).parent.parent / "sample"
 NEXT_STEPS = """
 What to do next:
+  citerec serve --index indexes/sample                                        the same as a page in the browser
   citerec recommend --index indexes/sample --title "..." --abstract "..."     recommend for your own draft
   citerec recommend --index indexes/sample --query paper.bib --format bibtex  a file in, BibTeX out
   citerec evaluate --index indexes/sample                                     evaluate it

@@ -91,7 +91,7 @@ class QueryFile:
         draft = replace(draft, abstract=first_sentences(draft.abstract, MAX_ABSTRACT))
         if not (queries := tuple(map(without_query_markers, uncited(draft, lines)))):
             raise ConfigError(
-                "the draft has no sentence of five words or more without a reference"
+                "the draft has no claim of five words or more without a reference"
             )
         return replace(self, queries=queries, by_sentence=True)
 

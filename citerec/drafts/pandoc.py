@@ -65,7 +65,8 @@ _CROSS_REFERENCE = re.compile(
 _NAMES = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+(?:and|&)\s+")
 _NAME_MARKS = re.compile(r"[*†‡§¶∗^]|\d+(?:,\d+)*|\[.*?\]")
 _NO_NAME = re.compile(
-    r"[@/\\{}]|anonymous|universit|institut|department|corresponding", re.IGNORECASE
+    r"[@/\\{}]|anonymous|universit|institut|department|corresponding|\bpaper\b|submission|\bauthors?\b",
+    re.IGNORECASE,
 )
 _LEFT_OUT = frozenset("Cite Note RawBlock Image Table Figure CodeBlock".split())
 _SPACES = {"Space", "SoftBreak", "LineBreak", "HorizontalRule"}

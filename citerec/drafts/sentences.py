@@ -21,6 +21,11 @@ _CAPTION = re.compile(
     r"(?:fig(?:ure|\.)?|table|tab\.|listing|algorithm)\s*\d+\s*[.:|]", re.I
 )
 _STATED = re.compile(r"[.!。！]\W*$")  # no question, no cell of a table, no label
+# what is said of one's own work, in English, German and French
+_OWN = re.compile(
+    r"(?:\W*\w+,?\s+){0,4}?(?:[Ww]e(?! know)|[Oo]ur|[Ww]ir|[Uu]nsere?|[Nn]ous|[Nn]otre)\b|(?:I|My)\s"
+    r"|.*\b(?:[Tt]his|[Tt]he present) (?:paper|study|article|work|thesis|chapter|section|review)\b"
+)
 AFTER_STOP = re.compile(
     r"([.!?。！？])\s?((?:\[[^\[\]]{0,50}(?:[@\d]|CITE)[^\[\]]{0,500}\](?:\s?(?=\[))?)++)"
     r"(?=\s|[^\x00-\x7f]|$)(?!\s+[a-z])"  # a textual citation, of whose sentence it is the subject
@@ -30,19 +35,23 @@ AFTER_STOP = re.compile(
 def uncited(draft: Query, lines: Sequence[str]) -> Iterator[Query]:
     """Yield a query for each sentence of a draft without a citation marker; its id is the number of the sentence.
 
-    Headings, captions, questions, sentences of fewer than `LEAST_WORDS` words, what is about the authors and what
-    follows the heading of the references are left out. In `lines`, an empty line ends a paragraph, and a heading has a
-    line of its own.
+    Headings, the abstract of a longer text, captions, questions, sentences of fewer than `LEAST_WORDS` words, what is
+    about the authors or their own work, and what follows the heading of the references are left out. In `lines`, an
+    empty line ends a paragraph, and a heading has a line of its own.
     """
+    found = [*paragraphs(lines)]
+    parts = {part_of(heading) for heading, _ in found}
+    left_out = _NOT_BODY if parts - _NOT_BODY else {Part.AUTHORS}
     number = 0
-    for heading, paragraph in paragraphs(lines):
+    for heading, paragraph in found:
         for text in paragraph:
             number += 1
             is_claim = _STATED.search(text) and word_count(text) >= LEAST_WORDS
-            is_prose = part_of(heading) is not Part.AUTHORS and not _CAPTION.match(text)
+            is_prose = part_of(heading) not in left_out and not _CAPTION.match(text)
             if (
                 is_claim
                 and is_prose
+                and not _OWN.match(text)
                 and not has_marker(text)
                 and len(text) <= MAX_TITLE
             ):

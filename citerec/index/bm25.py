@@ -589,6 +589,15 @@ class Postings:
             self.numbers[term] = number
         return number
 
+    def starting(self, prefix: str, most: int) -> list[str]:
+        """Return the most frequent terms that begin with a prefix, at most `most`."""
+        wanted = prefix.encode(errors="replace")
+        numbers = range(len(self.ends) - 1)
+        start = bisect_left(numbers, wanted, key=self._term)
+        end = bisect_left(numbers, wanted + b"\xff", key=self._term)
+        best = sorted(numbers[start:end], key=lambda number: -self.df(number))[:most]
+        return [self._term(number).decode() for number in best]
+
     def _term(self, number: int) -> bytes:
         return self.terms[self.ends[number] : self.ends[number + 1]].tobytes()
 

@@ -312,8 +312,8 @@ def recognise(queries: Sequence[Query], papers: Papers) -> list[tuple[Query, str
             continue
         ids = papers.ids_at(rows)
         notice = (
-            f"{query.id!r} is in this corpus ({', '.join(ids)}, by its {matched_by}): it is not recommended, "
-            "and its own references are not used"
+            f"this draft is in the corpus already, by its {matched_by}: it is not recommended, and its references are "
+            "not used"
         )
         recognised.append((replace(query, corpus_ids=tuple(ids)), notice))
     return recognised

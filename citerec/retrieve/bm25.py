@@ -43,6 +43,7 @@ WORTH_COMPILING = (
     200  # queries after which the import of numba, about a second, has paid off
 )
 _ONE = np.float32(1)
+_COMPLETIONS = 8  # of a word that is typed
 
 
 def resolve(config: Bm25Config, index: IndexFolder | Contexts) -> Bm25Config:
@@ -219,6 +220,14 @@ class Bm25Retriever:
                 [word for word in words if word.lower() not in STOP_WORDS][:most]
             )
         return matching
+
+    def completions(self, text: str) -> list[str]:
+        """Return frequent terms that the last word of a text may become: of stems, so its end may be left out."""
+        word = text.lower().split()[-1]
+        for end in range(len(word), 2, -1):
+            if found := self._postings.starting(word[:end], _COMPLETIONS):
+                return found
+        return []
 
     def term_weights(self, query: Query) -> dict[str, float]:
         """Return the weight in a score of each term of a query that papers have."""

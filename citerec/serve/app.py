@@ -287,15 +287,19 @@ async def search(
     venue: Name = "",
     limit: Limit = 20,
     offset: Offset = 0,
+    as_typed: bool = False,
 ) -> dict[str, Any]:
-    """Search the titles and abstracts by keywords (BM25), best first; a paper need not have all keywords."""
+    """Search the titles and abstracts by keywords (BM25), best first; a paper need not have all keywords.
+
+    With `as_typed`, the last word may be the start of one.
+    """
     bounds = SearchFilter(
         year_min=year_min, year_max=year_max, author=author, venue=venue
     )
 
     def work(opened: OpenIndex) -> dict[str, Any]:
         hits = opened.default.corpus.search(
-            q, k=limit + 1, offset=offset, filter=bounds
+            q, k=limit + 1, offset=offset, filter=bounds, as_typed=as_typed
         )
         return {
             "index": opened.name,

@@ -101,26 +101,23 @@ interface Facts {
   probability: number | null;
   stages: Record<string, { rank: number; score: number }>;
 }
-// A paper as the server sends it, and as a row: texts in parts, of which those at odd places are
-// marked.
+// A paper as the server sends it, and as a row: its abstract in parts, of which those at odd places
+// are marked.
 interface Listed extends Named, Facts {
   abstract: string;
   passage?: string; // the sentence of the abstract that is nearest to the draft
   reasons: string[];
 }
-interface Row extends Facts {
-  id: string;
-  title: string[];
+interface Row extends Named, Facts {
   abstract: string[];
   snippet: string[];
-  reasons: string[][];
+  reasons: string[];
 }
 interface Answer {
   rows: Listed[];
   empty_reason: string;
   notices: string[];
   not_found: string[];
-  stages: string[];
   seconds: number;
   version: string; // of the corpus
 }
@@ -140,6 +137,7 @@ interface Bin {
 interface Filtered {
   all: Row[]; // without marked papers
   shown: Row[];
+  visible: Row[]; // those shown, and marked ones
   fresh: Row[];
   passes: (row: Row) => boolean;
   years: (Bin & { n: number })[];
@@ -241,7 +239,7 @@ interface Where {
   paragraphs: Placed[];
   claims: Claim[]; // in the order of the text
   most: number; // so many of the surest are marked
-  open: string | null;
+  open: Set<string>; // those whose papers are shown
   current: string | null;
 }
 
@@ -312,7 +310,6 @@ interface Now {
   where: Where | null; // in place of a list
   instead: "greeting" | { why: string } | null; // of a list
   status: string;
-  stages: string[];
   notices: Notice[];
   brought: Notice[]; // what the next list shows, too
   running: AbortController | null; // the search in flight
@@ -322,7 +319,8 @@ interface Now {
   allVenues: boolean;
   onlyNew: boolean;
   sort: Sort;
-  exploring: boolean;
+  tab: "list" | "map" | "works"; // what narrow windows show
+  folded: boolean; // the form, after a search
   current: string | null; // the row that the Tab key reaches
   pointed: string | null; // the paper in focus or at the pointer in the figure
   node: string | null; // the paper of the figure that the Tab key reaches

@@ -71,8 +71,19 @@ def expect(locator: Any) -> Any:
     return of(locator)
 
 
+TAKE = ".row:not(.done) .act.take >> nth=0"  # of the best paper without a mark
+HIDE = ".row:not(.done) .act.hide >> nth=0"
+
+
+def edit(page: Any) -> None:
+    """Open the form, which a search folds."""
+    if page.locator("#edit").is_visible():
+        page.click("#edit")
+
+
 def find(page: Any, draft: dict[str, str] = DRAFT) -> None:
     """Fill the form, search, and wait for the last order."""
+    edit(page)
     for field, text in draft.items():
         page.fill(field, text)
     page.click("#find")
@@ -80,6 +91,7 @@ def find(page: Any, draft: dict[str, str] = DRAFT) -> None:
 
 
 def ids(page: Any) -> list[str]:
+    """The papers of the list without a mark."""
     return page.eval_on_selector_all(
-        ".row:not([hidden])", "rows => rows.map(row => row.dataset.id)"
+        ".row:not([hidden], .done)", "rows => rows.map(row => row.dataset.id)"
     )

@@ -5,6 +5,7 @@ and the parts of D3 that are used, bundled: no build step, nothing from elsewher
 Texts of a corpus reach the page as text nodes only.
 """
 
+import hashlib
 import mimetypes
 from collections.abc import Sequence
 from functools import partial
@@ -23,7 +24,6 @@ from citerec.display import html_page, visible
 from citerec.errors import BadInputError
 from citerec.files.isolated import isolated
 from citerec.index.folder import IndexFolder
-from citerec.recommend import Recommender
 from citerec.recommendations import Recommendations
 from citerec.request import looked_up
 from citerec.serve.requests import (
@@ -41,6 +41,13 @@ from citerec.types import Recommendation
 
 STATIC = Path(__file__).parent / "static"
 FILES = StaticFiles(directory=STATIC)  # with ETags, and 304 for what a browser has
+_CONTENTS = [path for path in sorted(STATIC.rglob("*")) if path.is_file()]
+# in the address of each file, which a browser then keeps
+DIGEST = hashlib.sha256(b"".join(map(Path.read_bytes, _CONTENTS))).hexdigest()[:12]
+# those that the others import, so that they are all asked for at once
+SCRIPTS = [
+    path.relative_to(STATIC).as_posix() for path in _CONTENTS if path.suffix == ".js"
+]
 mimetypes.add_type("text/javascript", ".js")  # whatever the system says
 POLICY = (  # everything from this server, and no script or style within the page
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -72,6 +79,8 @@ def page(service: Served) -> Response:
     """Return the page; it holds nothing of the corpora, which its scripts ask for."""
     filled = {
         "version": version("citerec"),
+        "static": f"static/{DIGEST}",
+        "scripts": SCRIPTS,
         "most_bytes": service.settings.max_body_bytes,
     }
     return HTMLResponse(html_page(__name__, **filled), headers=SAFE)
@@ -79,9 +88,12 @@ def page(service: Served) -> Response:
 
 @router.get("/static/{name:path}")
 async def static(request: Request, name: str) -> Response:
-    """Return a style sheet, a script or a picture."""
-    found = await FILES.get_response(name, request.scope)
+    """Return a style sheet, a script or a picture; at an address with its digest it never changes."""
+    path = name.removeprefix(f"{DIGEST}/")
+    found = await FILES.get_response(path, request.scope)
     found.headers.update(SAFE)
+    if path != name:
+        found.headers["Cache-Control"] = "public, max-age=31536000, immutable"
     return found
 
 
@@ -164,7 +176,6 @@ def answered(
         "notices": [*notices, *found.notices],
         "not_found": list(found.not_found),
         "version": opened.version,
-        "stages": stages(opened.default),
         "seconds": round(perf_counter() - start, 4),
     }
 
@@ -179,17 +190,6 @@ def listed(index: IndexFolder, found: Recommendations) -> dict[str, Any]:
             "coins": coins(paper.paper),
         }
     return {"rows": items}
-
-
-def stages(recommender: Recommender) -> list[str]:
-    """Return how papers are found and ranked, in words."""
-    names = {"bm25": "words", "dense": "meaning"}
-    found = " + ".join(names.get(name, name) for name in recommender.retriever_names)
-    later = {
-        "read again": recommender.reranker,
-        "ranked by citations": recommender.ranker,
-    }
-    return [f"by {found}", *(name for name, model in later.items() if model)]
 
 
 # --- uploads

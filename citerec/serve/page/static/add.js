@@ -5,6 +5,7 @@ import { Problem, get } from "./server.js";
 import { now, state, update } from "./store.js";
 
 const MOST = 6,
+  READ = 50, // papers, of which those are shown
   LEAST = 3, // characters of a title
   PAUSE = 200; // milliseconds without a key, after which the text is looked up
 const DOI = /\b10\.\d{4,9}\/\S+/;
@@ -29,12 +30,28 @@ export function lookUp(text) {
   }, PAUSE);
 }
 
+// Titles that have most of the typed words, of which the last may be half of one, first.
+/** @type {(text: string, papers: Brief[]) => Brief[]} */
+function nearest(text, papers) {
+  const typed = text.toLowerCase().split(/[^\p{L}\p{N}]+/u);
+  /** @type {(paper: Brief) => number} */
+  const fit = ({ title }) => {
+    const words = title.toLowerCase().split(/[^\p{L}\p{N}]+/u);
+    return typed.filter(part => words.some(word => word.startsWith(part))).length;
+  };
+  return papers.toSorted((a, b) => fit(b) - fit(a)).slice(0, MOST);
+}
+
 /** @type {(text: string, signal: AbortSignal) => Promise<Brief[] | null>} */
 async function papers(text, signal) {
   const { index } = state,
     [doi] = text.match(DOI) ?? [];
   try {
-    if (!doi) return (await get("v1/search", { index, q: text, limit: MOST }, signal)).results;
+    if (!doi) {
+      const asked = { index, q: text, limit: READ, as_typed: true };
+      const { results } = await get("v1/search", asked, signal);
+      return nearest(text, results);
+    }
     return [(await get(`v1/papers/${encodeURIComponent(doi)}`, { index, limit: 1 }, signal)).paper];
   } catch (error) {
     return error instanceof Problem ? [] : null;

@@ -1,6 +1,6 @@
 // Year and venue filters over the list.
 
-import { now, rows, update } from "./store.js";
+import { listed, now, rows, update } from "./store.js";
 import { clean } from "./text.js";
 
 const MOST_BARS = 14;
@@ -43,14 +43,18 @@ export function filtered() {
   /** @type {(row: Row) => boolean} */
   const inVenues = row => !chosenVenues.length || chosenVenues.includes(clean(row.venue));
   const fresh = all.filter(row => now.list.fresh.has(row.id));
-  const among = now.onlyNew && fresh.length ? fresh : all;
+  const isOnlyNew = now.onlyNew && fresh.length > 0,
+    among = isOnlyNew ? fresh : all;
   const byVenue = among.filter(inVenues),
     byYear = among.filter(inYears);
+  /** @type {(row: Row) => boolean} */
+  const passes = row => (!isOnlyNew || now.list.fresh.has(row.id)) && inYears(row) && inVenues(row);
   return {
     all,
     fresh,
-    passes: row => among.includes(row) && inYears(row) && inVenues(row),
+    passes,
     shown: byVenue.filter(inYears),
+    visible: listed().filter(passes),
     // a facet counts what the other facet lets through
     years: bins.map(bin => ({ ...bin, n: byVenue.filter(within(bin)).length })),
     venues: venues

@@ -110,7 +110,7 @@ function check(files) {
 /** @type {(files: Sent[]) => Promise<void>} */
 export async function take(files) {
   if (!files.length) return;
-  update({ read: { busy: `Reading ${files.map(file => file.name).join(", ")}…` } });
+  update({ folded: false, read: { busy: `Reading ${files.map(file => file.name).join(", ")}…` } });
   let read;
   try {
     for (const file of files) {

@@ -12,6 +12,17 @@ import * as store from "./store.js";
 import { addressed, adopted, arrived, elsewhere, travelled } from "./travel.js";
 import { draw } from "./views/page.js";
 
+// A printed page, or its file, has the name of the draft; the history of the browser does not.
+function printing() {
+  const { title } = document;
+  addEventListener("beforeprint", () => {
+    if (!store.isEmpty()) document.title = `References for ${store.titleOf(state)}`;
+  });
+  addEventListener("afterprint", () => {
+    document.title = title;
+  });
+}
+
 async function start() {
   drawnBy(draw);
   update();
@@ -22,6 +33,7 @@ async function start() {
   watchPlanes();
   dropping();
   document.addEventListener("keydown", pressed);
+  printing();
   arrived();
   if (!store.viewing && state.searched && typeof request() !== "string" && !now.running)
     find({ push: false });

@@ -8,7 +8,7 @@ import { NO_NEWS, recorded } from "./news.js";
 import { Problem, exported, search } from "./server.js";
 import { NO_LIST, keep, looks, mark, markOf, marks, now, settled, state } from "./store.js";
 import { update } from "./store.js";
-import { clean, count, dressed, plain, shortened } from "./text.js";
+import { clean, count, dressed, sentence, shortened } from "./text.js";
 import { toast } from "./toast.js";
 import { step } from "./visits.js";
 import { presentWhere, whereIn } from "./where.js";
@@ -19,7 +19,7 @@ export const MOST_NOTE = 10_000; // characters of a note that a file for another
 // Searches for papers like one: what is cited together with it, cites it, and has its words.
 /** @type {(row: Row) => void} */
 export const findLike = row =>
-  find({ instead: { index: state.index, k: state.k, cited: [row.id] }, like: plain(row.title) });
+  find({ instead: { index: state.index, k: state.k, cited: [row.id] }, like: row.title });
 
 // Searches, and shows one list: the last order. Until it is there, empty rows hold its place.
 /** @type {(how?: { push?: boolean, instead?: object, like?: string }) => Promise<void>} */
@@ -37,8 +37,8 @@ export async function find({ push = true, instead, like = "" } = {}) {
   const isEach = state.mode === "each" && !instead;
   const before = { list: NO_LIST, where: null, instead: null, notices: [], again: false };
   const status = isEach ? "Searching for each sentence…" : "Searching…";
-  update({ ...before, running: own, stages: [], status });
-  if (innerWidth < 900) $("#results").scrollIntoView({ behavior: motion() }); // is below the form
+  update({ ...before, running: own, status });
+  bringUp();
   try {
     if (isEach) {
       const where = await whereIn(wanted, own.signal);
@@ -47,6 +47,7 @@ export async function find({ push = true, instead, like = "" } = {}) {
       keep();
       step({ draft: state.id, found: null, where }, push ? "push" : "stay");
       presentWhere(where);
+      bringUp();
       return;
     }
     const answer = await search(wanted, own.signal);
@@ -57,13 +58,19 @@ export async function find({ push = true, instead, like = "" } = {}) {
     const found = { ...answer, ...news, like, wanted, rows, selected: new Set() };
     step({ draft: state.id, found }, push ? "push" : "stay");
     present(found);
+    bringUp();
   } catch (error) {
     if (own !== now.running) return;
-    if (error.name === "AbortError") update({ stages: [], status: "Stopped." });
+    if (error.name === "AbortError") update({ status: "Stopped." });
     else failed(error);
   } finally {
     if (own === now.running) update({ running: null });
   }
+}
+
+// Below the form in a narrow window, which would stop short of the list.
+export function bringUp() {
+  if (innerWidth < 900) $("#results").scrollIntoView({ behavior: motion() });
 }
 
 // Adds the next papers of the list below it; the others stay where they are.
@@ -107,13 +114,13 @@ export function clear() {
     list: NO_LIST,
     where: null,
     notices: [],
-    stages: [],
     status: "",
   };
-  update({ ...nothing, instead: "greeting" });
+  update({ ...nothing, instead: "greeting", folded: false });
 }
 
 export function focusDraft() {
+  update({ folded: false });
   const field = $(state.mode === "sentence" ? "#context" : "#title");
   field.focus();
   return field;
@@ -127,17 +134,20 @@ export function present(found) {
   const { not_found: away, rows } = found;
   const names = `${away.slice(0, 3).join("; ")}${away.length > 3 ? "; …" : ""}`;
   const missing = away.length ? [`Not in this corpus: ${names}`] : [];
-  now.notices = [...now.brought, ...[...found.notices, ...missing].map(text => ({ text }))];
+  now.notices = [
+    ...now.brought,
+    ...[...found.notices, ...missing].map(line => ({ text: sentence(line) })),
+  ];
   if (found.like) {
     const back = { name: "Back to the list of the draft", run: () => history.back() };
     now.notices.unshift({ text: `Papers like “${shortened(found.like, 80)}”. `, acts: [back] });
   }
   now.brought = [];
-  now.stages = found.stages;
   now.status = rows.length
     ? `${count(rows.length, "paper")}, ranked after ${seconds(found.seconds)}.`
     : "No paper was found.";
   now.instead = rows.length ? null : { why: found.empty_reason };
+  now.folded = rows.length > 0;
   show(found);
 }
 
@@ -156,7 +166,7 @@ export function failed(error) {
   const text = isProblem
     ? clean(error.message)
     : "Something went wrong on this page; reload it. Draft and marks are kept.";
-  update({ stages: [], status: "", notices: [{ text, isFault: true }] });
+  update({ status: "", notices: [{ text, isFault: true }] });
 }
 
 // Marks
@@ -165,7 +175,7 @@ export function failed(error) {
 const undone = []; // the latest marks, for undo
 
 /** @type {Record<Mark, string>} */
-const DONE = { taken: "On the shelf", cited: "Marked as cited", hidden: "Hidden" };
+export const DONE = { taken: "On the shelf", cited: "You cite it", hidden: "Hidden" };
 
 // A paper as the shelf keeps it, with what its row states.
 /** @type {(row: Row | Listed | Named) => Taken} */
@@ -177,8 +187,8 @@ export function shelved(row) {
     reasons = [],
     retracted,
   } = /** @type {Partial<Row | Taken>} */ (row);
-  const kept = { doi: clean(doi), year, coins, reasons: reasons.map(one => plain(one)) };
-  return { id: row.id, title: plain(row.title), ...kept, note: "", retracted };
+  const kept = { doi: clean(doi), year, coins, reasons: reasons.map(clean) };
+  return { id: row.id, title: clean(row.title), ...kept, note: "", retracted };
 }
 
 // A mark changes the next list, not the one that is read.
@@ -193,7 +203,8 @@ export function setMark(row, kind) {
     paper = shelved(row);
   const { shown } = filtered();
   const place = shown.findIndex(one => one.id === row.id);
-  const next = focusedRow() === row.id && (shown[place + 1] ?? shown[place - 1]);
+  const isOnRow = $(".row:focus")?.dataset.id === row.id; // and not on a button in it
+  const next = isOnRow && place >= 0 && (shown[place + 1] ?? shown[place - 1]);
   const former = marks().taken.find(one => one.id === row.id);
   undone.push({ draft: state.id, paper: former ?? paper, kind: of });
   mark(kind, paper);
@@ -220,10 +231,10 @@ export function undo() {
 // Goes some rows on; those that are filtered out are passed over.
 /** @type {(steps: number) => void} */
 export function go(steps) {
-  const { shown } = filtered(),
-    last = shown.length - 1;
-  const at = shown.findIndex(row => row.id === focusedRow());
-  focusRow(shown[at < 0 ? (steps > 0 ? 0 : last) : Math.max(0, Math.min(last, at + steps))]?.id);
+  const { visible } = filtered(),
+    last = visible.length - 1;
+  const at = visible.findIndex(row => row.id === focusedRow());
+  focusRow(visible[at < 0 ? (steps > 0 ? 0 : last) : Math.max(0, Math.min(last, at + steps))]?.id);
 }
 
 /** @type {(ids: string[], on?: boolean) => void} */

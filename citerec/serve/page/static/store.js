@@ -30,7 +30,6 @@ export const now = {
   where: null,
   instead: "greeting",
   status: "",
-  stages: [],
   notices: [],
   brought: [],
   running: null,
@@ -40,7 +39,8 @@ export const now = {
   allVenues: false,
   onlyNew: false,
   sort: "best",
-  exploring: false,
+  tab: "list",
+  folded: false,
   current: null,
   pointed: null,
   node: null,
@@ -94,11 +94,11 @@ const BY = {
   cited: row => -(Number(row.times_cited) || row.citations),
 };
 
-// The papers of the list in the chosen order; those with a mark are not shown.
+// The papers of the list in the chosen order, and those of them without a mark.
+export const listed = () => now.list.rows.toSorted((a, b) => BY[now.sort](a) - BY[now.sort](b));
 export const rows = () => {
   const away = new Set(KINDS.flatMap(kind => marks()[kind].map(one => one.id)));
-  const by = BY[now.sort];
-  return now.list.rows.filter(row => !away.has(row.id)).sort((a, b) => by(a) - by(b));
+  return listed().filter(row => !away.has(row.id));
 };
 
 export let viewing = false;

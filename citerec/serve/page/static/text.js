@@ -5,12 +5,12 @@ const DIRECTION = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f]/g; // controls
 /** @type {(text: unknown) => string} */
 export const clean = text => String(text ?? "").replace(DIRECTION, "");
 
-// An author without the comma that marks a name as whole.
+// An author as one says the name: "Wang, Yafei" is Yafei Wang. A last comma marks a whole name.
 /** @type {(name: string) => string} */
-export const author = name => clean(name).replace(/,$/, "");
-
-/** @type {(parts: string | string[]) => string} */
-export const plain = parts => clean([parts].flat().join(""));
+export function author(name) {
+  const parts = clean(name).replace(/,\s*$/, "").split(/,\s*/);
+  return parts.length === 2 ? parts.reverse().join(" ") : parts.join(", ");
+}
 
 /** @type {(n: number, one: string, many?: string) => string} */
 export const count = (n, one, many = `${one}s`) =>
@@ -20,17 +20,41 @@ export const count = (n, one, many = `${one}s`) =>
 export const percent = value =>
   value >= 0.995 ? ">99%" : value < 0.01 ? "<1%" : `${Math.round(value * 100)}%`;
 
+// A line of the server as a sentence.
+/** @type {(text: string) => string} */
+export const sentence = text =>
+  clean(text)
+    .replace(/^\p{Ll}/u, first => first.toUpperCase())
+    .replace(/[^.?!…]$/, "$&.");
+
 /** @type {(title: string, most: number) => string} */
 export const shortened = (title, most) =>
   title.length > most ? `${title.slice(0, most - 1)}…` : title;
 
 // The first author's surname; words of the title where no author is known.
 /** @type {(row: Row) => string} */
-export const surname = row => {
+const surname = row => {
   const first = clean(row.authors[0]);
   const name = first.includes(",") ? first.split(",")[0] : first.split(" ").at(-1);
-  return shortened(name || plain(row.title).split(" ").slice(0, 2).join(" "), 18);
+  return shortened(name || row.title.split(" ").slice(0, 2).join(" "), 18);
 };
+
+// Names that tell papers apart: surnames, with the year where two have the same, and a letter where
+// two of a year have.
+/** @type {(rows: Row[]) => Map<string, string>} */
+export function labelled(rows) {
+  const named = Map.groupBy(rows, surname);
+  return new Map(
+    [...named].flatMap(([name, same]) =>
+      [...Map.groupBy(same, row => row.year)].flatMap(([year, ofYear]) =>
+        ofYear.map((row, i) => {
+          const letter = ofYear.length > 1 ? String.fromCharCode(97 + (i % 26)) : "";
+          return [row.id, same.length > 1 ? `${name} ${year ?? "n.d."}${letter}` : name];
+        }),
+      ),
+    ),
+  );
+}
 
 // The words of a text in any language, such as those that put no spaces between them.
 const segmenter = new Intl.Segmenter(undefined, { granularity: "word" });
@@ -57,8 +81,8 @@ export const isSame = (was, draft) =>
     [was.abstract, draft.abstract],
   ].some(([one = "", other = ""]) => one.trim() && other.trim() && isOf(one, other));
 
-// A paper as the API returns it, as a row: the words that its first reason names are marked, by
-// their stems. Of a text in parts, those at odd places are marked.
+// A paper as the API returns it, as a row: in its abstract the words that a reason names are marked,
+// by their stems. Of a text in parts, those at odd places are marked.
 const ENDING =
   /(?:ization|ations|ation|ingly|ments|ment|ness|ings|ing|ies|ied|ers|er|ed|es|ly|s|y|e)$/;
 const MATCHES = "matches: ", // as the server states it, and as the page does
@@ -88,11 +112,9 @@ export function dressed(row) {
   const start = text.slice(0, SNIPPET).replace(/\s\S*$/, "");
   return {
     ...row,
-    title: marks(row.title),
+    title: clean(row.title).trim() || "Untitled",
     abstract: marks(row.abstract),
     snippet: marks(text.length > SNIPPET ? `${start}…` : text),
-    reasons: row.reasons.map(one =>
-      one.startsWith(MATCHES) ? marks(one.replace(MATCHES, WORDS)) : [one],
-    ),
+    reasons: row.reasons.map(one => clean(one.replace(MATCHES, WORDS))),
   };
 }

@@ -126,7 +126,7 @@ export function removeDraft(draft) {
 }
 
 export function forgetAll() {
-  if (!confirm("Forget all drafts and marks of this browser? This cannot be undone.")) return;
+  if (!confirm("Forget all drafts and shelves of this browser? This cannot be undone.")) return;
   now.running?.abort();
   forget();
   history.replaceState(null, "", location.pathname);

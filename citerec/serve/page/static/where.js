@@ -101,7 +101,8 @@ function placed(paragraphs, answers, rows) {
     claims.push(claim);
     parts.push({ section: "", parts: [{ text: claim.text, claim }] });
   }
-  return { paragraphs: parts, claims, most: FIRST, open: null, current: null };
+  const surest = claims.filter(one => one.rank < FIRST).map(one => one.id);
+  return { paragraphs: parts, claims, most: FIRST, open: new Set(surest), current: null };
 }
 
 // The sentences that are marked, in the order of the text.
@@ -110,9 +111,9 @@ export const markedIn = ({ claims, most }) => claims.filter(one => one.rank < mo
 
 /** @type {(where: Where) => void} */
 export function presentWhere(where) {
-  const n = where.paragraphs.reduce((sum, one) => sum + one.parts.length, 0);
-  const status = `${count(where.claims.length, "sentence")} of ${n} may lack a reference.`;
-  update({ where, status, list: NO_LIST, instead: null, stages: [], notices: [] });
+  const n = markedIn(where).length;
+  const status = `${count(n, "sentence")} most likely lack${n === 1 ? "s" : ""} a reference.`;
+  update({ where, status, list: NO_LIST, instead: null, notices: [], folded: true });
 }
 
 /** @type {(changes: Partial<Where>) => void} */
@@ -121,10 +122,14 @@ function change(changes) {
 }
 
 /** @type {(most: string) => void} */
-export const markMost = most => change({ most: Number(most), open: null, current: null });
+export const markMost = most => change({ most: Number(most), current: null });
 
 /** @type {(id: string) => void} */
-export const toggleClaim = id => change({ open: now.where?.open === id ? null : id, current: id });
+export function toggleClaim(id) {
+  const { open = new Set() } = now.where ?? {};
+  if (!open.delete(id)) open.add(id);
+  change({ current: id });
+}
 
 // Goes to the next marked sentence, or to a former one.
 /** @type {(steps: number) => void} */
@@ -132,13 +137,13 @@ export function goClaim(steps) {
   if (!now.where) return;
   const shown = markedIn(now.where),
     last = shown.length - 1;
-  const { current, open } = now.where;
+  const { current } = now.where;
   const held = $(".claim:focus")?.dataset.id ?? current;
   const at = shown.findIndex(one => one.id === held);
   const to = at < 0 ? (steps > 0 ? 0 : last) : at + steps;
   const next = shown[Math.max(0, Math.min(last, to))];
   if (!next) return;
-  change({ current: next.id, open: open && next.id });
+  change({ current: next.id });
   const claim = $(`.claim[data-id="${CSS.escape(next.id)}"]`);
   claim.focus();
   claim.scrollIntoView({ block: "nearest", behavior: motion() });

@@ -51,7 +51,7 @@ function item(draft) {
   const facts = [
     dayOf(changed),
     taken && `${taken} on the shelf`,
-    marked && count(marked, "mark"),
+    marked && `${marked} cited or hidden`,
     lists.length && count(lists.length, "list"),
     now.indexes.length > 1 && index,
   ];

@@ -14,8 +14,8 @@ const MOST_VENUES = 8;
 
 /** @type {(found: Filtered) => View} */
 export const explore = found =>
-  html`<aside id="explore" class="explore" aria-label="Filters and figure of the list"
-    ?hidden=${!found.all.length}>
+  html`<aside id="explore" class="explore" aria-label="Map and filters of the list"
+    ?hidden=${!now.list.rows.length}>
     <section class="facet">
       <h2>Year</h2>
       <div id="years" class="years" role="group" aria-label="Filter by year">${years(found)}</div>

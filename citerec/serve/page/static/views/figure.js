@@ -6,7 +6,7 @@ import { html, nothing, svg } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { repeat } from "../vendor/lit-html-3.3.3/directives/repeat.js";
 import { AXIS, layout, reset, reveal, zoomBy } from "../figure.js";
 import { markOf, now, update } from "../store.js";
-import { count, plain, surname } from "../text.js";
+import { count, labelled } from "../text.js";
 import { openPaper } from "../travel.js";
 
 const LINE = 15, // pixels: the height of a name, at any zoom
@@ -76,7 +76,7 @@ function sceneOf({ all, passes }, own, { width, k, x: left, y: top }) {
     const { x, y, r } = /** @type {Spot} */ (places.get(row.id)),
       isOwn = i >= all.length;
     const [cites, citedBy] = [citing, cited].map(ends => ends.get(row.id)?.length ?? 0);
-    const title = `${plain(row.title) || "Untitled"}${row.year ? ` (${row.year})` : ""}`;
+    const title = `${row.title}${row.year ? ` (${row.year})` : ""}`;
     const text =
       `${title}: ${isOwn ? "your reference" : "in the list"}; ` +
       `cites ${cites}, cited by ${citedBy} of these`;
@@ -180,8 +180,9 @@ function labels(nodes, width, height) {
   const weight = ({ row, degree }) => (row.id === now.pointed ? Infinity : degree);
   const taken = nodes.map(({ x, y, r }) => ({ x: x - r, y: y - r, width: 2 * r, height: 2 * r }));
   const ranked = nodes.toSorted((a, b) => weight(b) - weight(a));
+  const names = labelled(nodes.map(node => node.row));
   return ranked.flatMap(({ row, x, y, r, isOut }) => {
-    const text = surname(row);
+    const text = names.get(row.id) ?? "";
     const size = { width: pen.measureText(text).width + 2, height: LINE };
     const nearby = [
       { x: x + r + 2, y: y - LINE / 2 },

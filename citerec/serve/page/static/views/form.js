@@ -5,10 +5,10 @@ import { live } from "../vendor/lit-html-3.3.3/directives/live.js";
 import { $ } from "../browser.js";
 import { edit, remember, settle, write } from "../draft.js";
 import { pasteAll, take } from "../files.js";
-import { find, rankAgain, setMark } from "../search.js";
-import { marks, now, state, update } from "../store.js";
+import { find, focusDraft, rankAgain, setMark } from "../search.js";
+import { isEmpty, marks, now, state, titleOf, update } from "../store.js";
 import { clean, count } from "../text.js";
-import { forgetAll, newDraft } from "../travel.js";
+import { changeIndex, forgetAll, newDraft } from "../travel.js";
 import { fullText } from "../where.js";
 import { adding } from "./add.js";
 import { icon, link, named, onTick, onValue } from "./parts.js";
@@ -20,7 +20,8 @@ const FILES = `${DRAFTS},.bib,.ris,.json,.jsonl,.xml,.zip`;
 // The question comes when the title is left: above the buttons it would move them away from the
 // pointer that left it.
 export function form() {
-  const { cited, hidden } = marks();
+  const { cited, hidden } = marks(),
+    isFolded = now.folded && !isEmpty();
   /** @type {(event: any) => void} */
   const submit = event => {
     event.preventDefault();
@@ -29,16 +30,25 @@ export function form() {
   };
   return html`<form id="draft" class="draft" aria-label="What needs references"
     autocomplete="off" @submit=${submit}>
-    <fieldset class="modes">
-      <legend class="hush">Find papers for</legend>
-      ${mode("draft", "A draft")} ${mode("sentence", "A sentence")} ${mode("each", "Each sentence")}
-    </fieldset>
-    ${sentence()} ${draft()}
-    <div id="read" class="read" role="status">${now.read && read(now.read)}</div>
-    ${settings()}
+    <div class="folded" ?hidden=${!isFolded}>
+      <p class="name" dir="auto">${titleOf(state)}</p>
+    </div>
+    <div id="fields" class="fields" ?hidden=${isFolded}>
+      <fieldset class="modes">
+        <legend class="hush">Find papers for</legend>
+        ${mode("draft", "A draft")} ${mode("sentence", "A sentence")}
+        ${mode("each", "Each sentence")}
+      </fieldset>
+      ${sentence()} ${draft()}
+      <div id="read" class="read" role="status">${now.read && read(now.read)}</div>
+      ${settings()}
+    </div>
     <div class="go">
       <button type="submit" id="find" class="main" title="Ctrl Enter"
+        ?hidden=${isFolded && !now.running}
         >${now.running ? "Stop" : "Find papers"}</button>
+      <button type="button" id="edit" aria-expanded="false" aria-controls="fields"
+        ?hidden=${!isFolded} @click=${() => focusDraft()}>Edit</button>
       <button type="button" id="open-drafts" class="quiet" aria-haspopup="dialog"
         @click=${() => update({ drafting: true })}>Drafts</button>
       <button type="button" id="new" class="quiet" aria-label="New draft"
@@ -50,14 +60,31 @@ export function form() {
     <section id="known" class="tray" aria-label="Papers that you cite already"
       ?hidden=${!cited.length}>
       <h2>You cite already <span class="count">${cited.length}</span></h2>
-      <p class="hint">The ranking learns from them; they do not come back.</p>
+      <p class="hint">They guide the search, and are not listed again.</p>
       ${tray(cited, "Not cited after all")}
     </section>
     <section id="hidden" class="tray" aria-label="Hidden papers" ?hidden=${!hidden.length}>
       <h2>Hidden <span class="count">${hidden.length}</span></h2>
       ${tray(hidden, "Show it again")}
     </section>
+    ${elsewhere()}
   </form>`;
+}
+
+// What the draft has in other corpora: a corpus that is chosen hides it.
+function elsewhere() {
+  const others = Object.entries(state.marks).flatMap(([name, { taken, cited, hidden }]) => {
+    const n = taken.length + cited.length + hidden.length;
+    return n && name !== state.index ? [{ name, n }] : [];
+  });
+  if (!others.length) return nothing;
+  return html`<p id="elsewhere" class="tray hint">Also kept for this draft:
+    ${others.map(({ name, n }) =>
+      now.indexes.some(one => one.name === name)
+        ? html`<button type="button" class="chip" @click=${() => changeIndex(name)}
+            >${count(n, "paper")} of ${name}</button> `
+        : html`${count(n, "paper")} of ${name}, which this server does not have. `,
+    )}</p>`;
 }
 
 /** @type {(name: Draft["mode"], text: string) => View} */
@@ -143,7 +170,7 @@ function read(read) {
   const found = isDraft
     ? html`<p><b>Read. </b>Correct title and abstract if you like, then find papers.</p>`
     : html`<p><b>A list of references.</b></p>`;
-  const fresh = html`<p>${count(marked, "paper")} of this corpus marked as cited.
+  const fresh = html`<p>${count(marked, "paper")} of this corpus that you cite already.
     ${link("Undo", undo)}</p>`;
   const each = () => {
     edit({ mode: "each" });
@@ -175,7 +202,7 @@ const settings = () =>
       ${number("year-max", "yearMax", "Papers up to the year", 2200, "any")}
     </div>
     <button type="button" id="forget" class="link" @click=${forgetAll}
-      >Forget all drafts and marks…</button>
+      >Forget all drafts and shelves…</button>
   </details>`;
 
 // A number; it counts before its field is left, because a file may be dropped now. While it is

@@ -2,7 +2,7 @@
 
 import { html, render } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { filtered } from "../facets.js";
-import { looks, now } from "../store.js";
+import { looks, now, state, titleOf } from "../store.js";
 import { drafts } from "./drafts.js";
 import { enlarged, explore } from "./explore.js";
 import { form } from "./form.js";
@@ -17,6 +17,7 @@ import { top, trouble } from "./top.js";
 const page = found =>
   html`<a class="skip" href="#results">Skip to the results</a>
     ${top()} ${trouble()}
+    <p class="printed" aria-hidden="true">References for “${titleOf(state)}”</p>
     <main>${form()} ${results(found)} ${explore(found)}</main>
     ${paper()} ${enlarged(found)} ${help()} ${drafts()} ${toast(null)}`;
 
@@ -26,8 +27,8 @@ export function draw() {
   const { body, documentElement: root } = document;
   const found = filtered();
   render(page(found), body);
-  body.classList.toggle("has-list", found.all.length > 0);
-  body.classList.toggle("exploring", now.exploring);
+  body.classList.toggle("has-list", now.list.rows.length > 0);
+  body.dataset.tab = now.tab;
   body.classList.toggle("dropping", now.dropping);
   if (root.dataset.theme !== looks.theme) theme(root);
   modal("#details", now.paper !== null);

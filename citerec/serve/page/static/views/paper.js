@@ -3,19 +3,9 @@
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { findLike, give, setMark } from "../search.js";
 import { markOf, now, update } from "../store.js";
-import { author, clean, count } from "../text.js";
+import { author, clean, count, sentence } from "../text.js";
 import { closedPaper } from "../travel.js";
-import {
-  besides,
-  bibliographic,
-  icon,
-  link,
-  links,
-  marked,
-  named,
-  reasons,
-  titleOf,
-} from "./parts.js";
+import { besides, bibliographic, icon, link, links, marked, named } from "./parts.js";
 import { toast } from "./toast.js";
 
 const MOST = 12; // related papers that are shown at first
@@ -48,7 +38,7 @@ function sheet({ row, depth, related, fault, all }) {
   return html`<div class="sheet-bar"
       >${back || nothing}<span class="grow"></span>${button("close", "Close", close)}</div>
     <article>
-      <h2 id="details-title" dir="auto" tabindex="-1">${row ? titleOf(row) : "…"}</h2>
+      <h2 id="details-title" dir="auto" tabindex="-1">${row ? row.title : "…"}</h2>
       ${row ? facts(row) : nothing}
       ${fault ? html`<p class="fault" role="alert">${clean(fault)}</p>` : nothing}
       ${row ? reading(row) : nothing}
@@ -100,7 +90,7 @@ const reading = row =>
       <p class="abstract" dir="auto">${marked(row.abstract)}</p>`,
     row.reasons.length > 0 &&
       html`<h3>Why it is in the list</h3>
-      <ul class="reasons">${reasons(row)}</ul>`,
+      <ul class="reasons">${row.reasons.map(one => html`<li>${sentence(one)}</li>`)}</ul>`,
     Object.keys(row.stages).length > 0 && stages(row),
   ].filter(Boolean);
 

@@ -5,27 +5,17 @@ import { paperLink } from "../store.js";
 import { author, clean, count } from "../text.js";
 import { openPaper } from "../travel.js";
 
+/** @type {(address: string) => string} */
+export const picture = address => new URL(`../${address}`, import.meta.url).href;
+
 /** @type {(name: string) => View} */
 export const icon = name =>
-  html`<svg class="icon" aria-hidden="true"><use href="static/icons.svg#${name}"></use></svg>`;
+  html`<svg class="icon" aria-hidden="true"><use href=${picture(`icons.svg#${name}`)}></use></svg>`;
 
 // Parts of a text, of which those at odd places are marked.
 /** @type {(parts: string[]) => View} */
 export const marked = parts =>
   parts.map((part, i) => (i % 2 ? html`<mark>${clean(part)}</mark>` : clean(part)));
-
-/** @type {(row: Row) => View} */
-export const titleOf = row => (row.title.join("").trim() ? marked(row.title) : "Untitled");
-
-/** @type {(row: Row) => View[]} */
-export const reasons = row => row.reasons.map(parts => html`<li>${marked(parts)}</li>`);
-
-// The reason of a row, as a sentence; the paper's sheet has all.
-/** @type {(parts: string[]) => View} */
-export const sentence = ([first, ...rest]) => [
-  marked([`${first.charAt(0).toUpperCase()}${first.slice(1)}`, ...rest]),
-  ".",
-];
 
 /** @type {(row: Row) => string} */
 function cited({ times_cited, citations }) {

@@ -2,14 +2,14 @@
 
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { repeat } from "../vendor/lit-html-3.3.3/directives/repeat.js";
-import { $, motion } from "../browser.js";
 import { toggle, unfilter } from "../facets.js";
-import { find, give, go, more, select } from "../search.js";
+import { edit } from "../draft.js";
+import { bringUp, find, give, go, more, select } from "../search.js";
 import { dayOf } from "../news.js";
-import { now, state, update } from "../store.js";
+import { listed, now, state, update } from "../store.js";
 import { clean, count } from "../text.js";
 import { example, openPaper } from "../travel.js";
-import { icon, link, onTick, onValue } from "./parts.js";
+import { icon, link, onTick, onValue, picture } from "./parts.js";
 import { row } from "./row.js";
 import { where } from "./where.js";
 
@@ -23,30 +23,31 @@ const ORDERS = {
 
 /** @type {(found: Filtered) => View} */
 export function results(found) {
-  const isBusy = now.running !== null;
+  const isBusy = now.running !== null,
+    has = now.list.rows.length > 0;
   return html`<section id="results" class="results" aria-label="Recommended papers" tabindex="-1">
     <h2 class="hush">Recommended papers</h2>
-    <div class="bar">
-      <div id="stages" class="stages" aria-hidden="true"
-        >${now.stages.map(name => html`<span class="stage done">${name}</span>`)}</div>
-      <p id="status" class="status" role="status" aria-live="polite">${now.status}</p>
-    </div>
+    <p id="status" class="status" role="status" aria-live="polite">${now.status}</p>
     <div id="notices" class="notices">${now.notices.map(notice)}</div>
     <p id="fresh" class="notice fresh" ?hidden=${!found.fresh.length}>${fresh(found)}</p>
+    <div id="bounds" class="filters">${bounds()}</div>
     <div id="filters" class="filters" ?hidden=${!found.chosen.length}>${filters(found)}</div>
-    <div class="tools" id="tools" ?hidden=${!found.all.length}>${tools(found)}</div>
+    <div class="tabs" role="group" aria-label="What is shown" ?hidden=${!has}>
+      ${tab("list", "List")} ${tab("map", "Map and filters")} ${tab("works", "Works")}
+    </div>
+    <div class="tools" id="tools" ?hidden=${!has}>${tools(found)}</div>
     <div id="again" class="again" ?hidden=${!now.again}>
       <button type="button" @click=${() => find()}
-        >${icon("sort")} Search again with these marks and settings <kbd>n</kbd></button>
+        >${icon("sort")} Search again with your changes <kbd>n</kbd></button>
     </div>
     <div id="placeholder" class="placeholder" aria-hidden="true" ?hidden=${!isBusy}
       ><i></i><i></i><i></i></div>
     ${now.where ? where(now.where) : nothing} ${list(found)}
-    <div class="more" ?hidden=${!found.all.length || !now.list.wanted || isBusy}
+    <div class="more" ?hidden=${!has || !now.list.wanted || isBusy}
       >${link("20 more papers", more, "more")}</div>
     <div id="empty" class="empty" ?hidden=${!now.instead}>
       <svg aria-hidden="true" viewBox="0 0 120 72" class="sketch"
-        ><use href="static/icons.svg#sketch"></use></svg>
+        ><use href=${picture("icons.svg#sketch")}></use></svg>
       ${now.instead === "greeting" ? greeting() : nothingFound(now.instead?.why ?? "")}
     </div>
   </section>`;
@@ -66,6 +67,27 @@ function fresh({ fresh }) {
       @click=${() => update({ onlyNew: !now.onlyNew })}>Only the new ones</button>`;
 }
 
+// The bounds of years that the list was searched within, or that of its draft.
+function bounds() {
+  /** @type {[("yearMin" | "yearMax"), string][]} */
+  const both = [
+    ["yearMin", "from"],
+    ["yearMax", "up to"],
+  ];
+  return both.map(([name, text]) => {
+    const drop = () => {
+      edit({ [name]: null });
+      find();
+    };
+    const year = state.searched && state[name];
+    return year
+      ? html`<button type="button" class="chip on" data-bound=${name} @click=${drop}
+          ><span class="hush">Remove the bound: </span>Papers ${text} ${year}<span
+            aria-hidden="true"> ×</span></button>`
+      : nothing;
+  });
+}
+
 /** @type {(found: Filtered) => View} */
 const filters = ({ chosen }) => [
   "Only",
@@ -83,34 +105,44 @@ function tools({ shown }) {
   const n = shown.filter(one => now.list.selected.has(one.id)).length;
   const ids = shown.map(one => one.id);
   const all = onTick(isOn => select(ids, isOn));
-  const explore = () => {
-    update({ exploring: !now.exploring });
-    if (now.exploring) $("#explore").scrollIntoView({ block: "start", behavior: motion() });
-  };
   /** @type {(format: string, ending: string, name: string) => View} */
   const save = (format, ending, name) =>
     html`<button type="button" data-save=${format} aria-label="Download ${ending}, ${name}"
-      ?disabled=${!n} @click=${() => give(format, "save")}>${ending}</button>`;
-  return html`<button type="button" id="explore-toggle" class="toggle" aria-controls="explore"
-      aria-expanded=${now.exploring} @click=${explore}>Filters and figure</button>
+      @click=${() => give(format, "save")}>${ending}</button>`;
+  const chosen = html`<div class="export" role="group" aria-label="Export the selected papers">
+    <button type="button" data-copy="bibtex" @click=${() => give("bibtex", "copy")}
+      >${icon("copy")} Copy BibTeX</button>
+    ${save("bibtex", ".bib", "BibTeX")} ${save("ris", ".ris", "for EndNote and others")}
+    ${save("csl", ".json", "for Zotero and pandoc")}
+    <button type="button" data-copy="doi" @click=${() => give("doi", "copy")}
+      >${icon("copy")} DOIs</button>
+  </div>`;
+  const help = html`<span class="likely">likely cited
+    <button type="button" class="quiet" aria-label="What the percentage means"
+      @click=${() => update({ help: true })}>${icon("help")}</button></span>`;
+  return html`<label class="check"
+      ><input type="checkbox" id="all" .checked=${n > 0 && n === shown.length}
+        .indeterminate=${n > 0 && n < shown.length} @change=${all} />
+      <span id="selected">${n ? `${n} selected` : "Select all"}</span></label>
     <label class="sort"><span class="hush">Order of the list</span
       ><select id="sort" @change=${onValue(sort => update({ sort: /** @type {Sort} */ (sort) }))}
         >${Object.entries(ORDERS).map(
           ([name, text]) =>
             html`<option value=${name} .selected=${now.sort === name}>${text}</option>`,
         )}</select></label>
-    <label class="check"
-      ><input type="checkbox" id="all" .checked=${n > 0 && n === shown.length}
-        .indeterminate=${n > 0 && n < shown.length} @change=${all} />
-      <span id="selected">${n ? `${n} selected` : "Select all"}</span></label>
-    <div class="export" role="group" aria-label="Export the selected papers">
-      <button type="button" data-copy="bibtex" ?disabled=${!n}
-        @click=${() => give("bibtex", "copy")}>${icon("copy")} Copy BibTeX</button>
-      ${save("bibtex", ".bib", "BibTeX")} ${save("ris", ".ris", "RIS")}
-      ${save("csl", ".json", "CSL-JSON")}
-      <button type="button" data-copy="doi" ?disabled=${!n}
-        @click=${() => give("doi", "copy")}>${icon("copy")} DOIs</button>
-    </div>`;
+    ${n ? chosen : nothing}
+    ${now.list.rows.some(one => one.probability !== null) ? help : nothing}`;
+}
+
+/** @type {(name: Now["tab"], text: string) => View} */
+const tab = (name, text) =>
+  html`<button type="button" data-tab=${name} aria-pressed=${now.tab === name}
+    @click=${() => show(name)}>${text}</button>`;
+
+/** @type {(tab: Now["tab"]) => void} */
+function show(tab) {
+  update({ tab });
+  bringUp();
 }
 
 /** @type {Record<string, number>} */
@@ -119,7 +151,7 @@ const STEPS = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
 // The list is one stop of the Tab key: its current row and what is in it; arrow keys lead to
 // the others.
 /** @type {(found: Filtered) => View} */
-function list({ all, shown }) {
+function list({ visible }) {
   /** @type {(event: any) => string} */
   const rowOf = event => event.target.closest(".row")?.dataset.id;
   /** @type {(event: any) => void} */
@@ -137,14 +169,14 @@ function list({ all, shown }) {
     event.preventDefault();
     event.stopPropagation();
   };
-  const current = (shown.find(one => one.id === now.current) ?? shown[0])?.id;
-  const visible = new Set(shown);
+  const current = (visible.find(one => one.id === now.current) ?? visible[0])?.id;
+  const isVisible = new Set(visible);
   const place = new Map(now.list.rows.map((one, i) => [one, i + 1]));
   return html`<ol id="list" class="list" aria-busy=${now.running !== null} @focusin=${focused}
     @keydown=${pressed}>${repeat(
-      all,
+      listed(),
       one => one.id,
-      one => row(one, place.get(one) ?? 0, one.id === current, !visible.has(one)),
+      one => row(one, place.get(one) ?? 0, one.id === current, !isVisible.has(one)),
     )}</ol>`;
 }
 
@@ -153,7 +185,7 @@ const greeting = () =>
     <p>Paste a title and an abstract, drop a file, or paste the one sentence that needs a
       reference. The papers of <b class="name">${state.index}</b> that fit best come back with the
       reasons for each.</p>
-    <p>${link("Try it with a paper of this corpus", example, "example")}</p>
+    <p>${link("Try it with an example", example, "example")}</p>
     <p class="hint">Your text is sent to this server only, and kept only in this browser.</p>`;
 
 /** @type {(why: string) => View} */
@@ -161,6 +193,6 @@ const nothingFound = why =>
   html`<h2>Nothing was found</h2>
     <p dir="auto">${clean(why) || "No paper of this corpus matches the text."}</p>
     <ul class="hint">
-      <li>Is it the right corpus? Are the years in the settings too narrow?</li>
+      <li>Is it the right corpus, above? Are the years in the settings too narrow?</li>
       <li>A longer text, such as the abstract, finds more.</li>
     </ul>`;

@@ -1,33 +1,37 @@
 // One paper of the list.
 
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
-import { select, setMark } from "../search.js";
-import { now } from "../store.js";
-import { percent, plain } from "../text.js";
+import { DONE, select, setMark } from "../search.js";
+import { markOf, now } from "../store.js";
+import { percent, sentence } from "../text.js";
 import { openPaper } from "../travel.js";
-import { bibliographic, icon, links, marked, onTick, sentence, titleOf } from "./parts.js";
+import { bibliographic, icon, links, marked, onTick } from "./parts.js";
 
 /** @type {(one: Row, place: number, isCurrent: boolean, isOut: boolean) => View} */
 export function row(one, place, isCurrent, isOut) {
   const stop = isCurrent ? 0 : -1;
-  const name = plain(one.title) || "Untitled";
-  const isSelected = now.list.selected.has(one.id);
+  const done = markOf(one.id),
+    isSelected = !done && now.list.selected.has(one.id);
   /** @type {(kind: string, mark: Mark, text: string, picture: string, help: string) => View} */
-  const act = (kind, mark, text, picture, help) =>
-    html`<button type="button" class="act ${kind}" title=${help} data-act=${kind} tabindex=${stop}
-      aria-label="${text}: ${name}" @click=${() => setMark(one, mark)}
-      >${icon(picture)}<span>${text}</span></button>`;
-  const states = [isSelected && " selected", now.pointed === one.id && " pointed"];
+  const act = (kind, mark, text, picture, help) => {
+    const isOther = done !== null && (done === "hidden") !== (mark === "hidden");
+    const name = done ? "Undo" : text;
+    return html`<button type="button" class="act ${kind}" title=${done ? "Undo" : help}
+      data-act=${kind} tabindex=${stop} aria-label="${name}: ${one.title}" ?hidden=${isOther}
+      @click=${() => setMark(one, done ? null : mark)}
+      >${icon(done ? "back" : picture)}<span>${name}</span></button>`;
+  };
+  const states = [done && " done", isSelected && " selected", now.pointed === one.id && " pointed"];
   return html`<li class="row${states.filter(Boolean).join("")}" tabindex=${stop}
     data-id=${one.id} ?hidden=${isOut}>
     <div class="lead">
-      <input type="checkbox" aria-label="Select: ${name}" data-act="select" tabindex=${stop}
-        .checked=${isSelected} @change=${onTick(isOn => select([one.id], isOn))} />
+      <input type="checkbox" aria-label="Select: ${one.title}" data-act="select" tabindex=${stop}
+        ?hidden=${done !== null} .checked=${isSelected} @change=${onTick(isOn => select([one.id], isOn))} />
       <span class="rank" aria-hidden="true">${place}</span>
     </div>
     <div class="text">
       <h3><button type="button" class="title" dir="auto" data-act="open" tabindex=${stop}
-        @click=${() => openPaper(one.id)}>${titleOf(one)}</button></h3>
+        @click=${() => openPaper(one.id)}>${one.title}</button></h3>
       <p class="by">${now.list.fresh.has(one.id) ? html`<b class="new">new</b>` : nothing}
         ${bibliographic(one)} ${links(one, stop)}</p>
       ${
@@ -43,7 +47,7 @@ export function row(one, place, isCurrent, isOut) {
       }
     </div>
     <div class="side">
-      ${meter(one.probability)}
+      ${done ? html`<b class="state">${DONE[done]}</b>` : meter(one.probability)}
       <div class="acts">
         ${act("take", "taken", "Take", "take", "Put it on the shelf (t)")}
         ${act("hide", "hidden", "Hide", "eye-off", "Hide it (h)")}
@@ -57,7 +61,7 @@ function meter(value) {
   if (value === null) return nothing;
   const text = `probability that your draft cites it: ${percent(value)}`;
   return html`<span class="meter" title=${text}
-    ><b aria-hidden="true">${percent(value)}</b
+    ><b aria-hidden="true">${percent(value)} <small>likely cited</small></b
     ><span class="track" aria-hidden="true"
       ><i .style=${`width: ${Math.max(2, value * 100)}%`}></i></span
     ><span class="hush">${text}</span></span>`;

@@ -7,8 +7,8 @@ import { $ } from "../browser.js";
 import { MOST_NOTE, give, setMark } from "../search.js";
 import { annotate, copyShelf, saveShelf } from "../shelf.js";
 import { keepLooks, looks, marks, now, update } from "../store.js";
-import { clean, count } from "../text.js";
-import { icon, named, onValue, sentence } from "./parts.js";
+import { clean, count, sentence } from "../text.js";
+import { icon, named, onValue } from "./parts.js";
 
 /** @type {Record<string, string>} */
 const STYLES = {
@@ -55,7 +55,7 @@ function item(paper) {
     <button type="button" class="quiet" title="Take it off the shelf"
       aria-label="Take it off the shelf: ${name}" @click=${() => setMark(paper, null)}
       >${icon("close")}</button>
-    ${reasons.length ? html`<p class="hint" dir="auto">${sentence([reasons[0]])}</p>` : nothing}
+    ${reasons.length ? html`<p class="hint" dir="auto">${sentence(reasons[0])}</p>` : nothing}
     <textarea rows="1" placeholder="Note" aria-label="Note on: ${name}"
       .value=${live(note)} @input=${onValue(text => annotate(id, text))}></textarea>
     ${note.length > MOST_NOTE ? long : nothing}

@@ -2,11 +2,12 @@
 
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { saveDrafts } from "../backup.js";
+import { $, motion } from "../browser.js";
 import { faults, kept } from "../kept.js";
-import { keepLooks, looks, nameOf, now, restore, state, unkept, update } from "../store.js";
+import { keepLooks, looks, marks, nameOf, now, restore, state, unkept, update } from "../store.js";
 import { count } from "../text.js";
 import { changeIndex, share } from "../travel.js";
-import { icon, onValue } from "./parts.js";
+import { icon, onValue, picture } from "./parts.js";
 
 /** @type {Record<string, string>} */
 const THEMES = { auto: "as the system", light: "light", dark: "dark" };
@@ -19,22 +20,32 @@ function nextTheme() {
   update();
 }
 
+function showShelf() {
+  update({ shelf: true });
+  $("#shelf").scrollIntoView({ block: "nearest", behavior: motion() });
+  $("#shelf-toggle").focus({ preventScroll: true });
+}
+
 export function top() {
+  const taken = marks().taken.length;
   const colours = `Colours: ${THEMES[looks.theme]}`;
   return html`<header class="top">
     <h1 class="hush">citerec: papers that your draft should cite</h1>
     <a class="brand" href="./" aria-label="citerec, start page"
-      ><svg aria-hidden="true" viewBox="0 0 32 32"><use href="static/icon.svg#mark"></use></svg
+      ><svg aria-hidden="true" viewBox="0 0 32 32"><use href=${picture("icon.svg#mark")}></use></svg
       ><span>cite<b>rec</b></span></a
     >
     <div class="corpus">${corpus()}</div>
     <nav aria-label="Page">
-      <button type="button" id="share" class="quiet" title=${LINK} @click=${share}>
+      <button type="button" id="to-shelf" class="quiet" aria-label="Shelf: ${count(taken, "paper")}"
+        @click=${showShelf}
+        >${icon("take")}<span>Shelf</span> <b class="count">${taken}</b></button>
+      <button type="button" id="share" class="quiet" aria-label="Copy link" title=${LINK} @click=${share}>
         ${icon("link")}<span>Copy link</span>
       </button>
       <button type="button" id="theme" class="quiet" aria-label=${colours} title=${colours}
         @click=${nextTheme}>${icon("contrast")}</button>
-      <button type="button" id="help" class="quiet" aria-label="Help and keyboard shortcuts"
+      <button type="button" id="help" class="quiet" aria-label="Help"
         title="Help (?)" @click=${() => update({ help: true })}>${icon("help")}</button>
     </nav>
   </header>`;

@@ -3,10 +3,10 @@
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { setMark } from "../search.js";
 import { markOf } from "../store.js";
-import { clean, count, percent, plain } from "../text.js";
+import { clean, count, sentence } from "../text.js";
 import { openPaper } from "../travel.js";
 import { goClaim, markMost, markedIn, toggleClaim } from "../where.js";
-import { bibliographic, icon, links, onValue, sentence, titleOf } from "./parts.js";
+import { bibliographic, icon, links, onValue } from "./parts.js";
 
 /** @type {Record<string, number>} */
 const STEPS = {
@@ -26,8 +26,8 @@ export function where(where) {
   /** @type {(event: any) => void} */
   const pressed = event => {
     const { target, key } = event;
-    if (key === "Escape" && where.open) {
-      toggleClaim(where.open);
+    if (key === "Escape" && where.current && where.open.has(where.current)) {
+      toggleClaim(where.current);
       goClaim(0);
       event.stopPropagation();
     }
@@ -44,8 +44,8 @@ export function where(where) {
       <span class="steps">
         ${step("Previous", -1)} ${step("Next", 1)}
       </span>
-      <p class="hint">Sentences that cite a paper are left alone. Open a marked one to see papers
-        for it; the surer, the stronger its mark.</p>
+      <p class="hint">Sentences that cite a paper, the abstract, and what you say of your own work
+        are left alone. A sentence opens and closes its papers.</p>
     </div>
     <div class="whole" role="group" aria-label="Your text" @keydown=${pressed}
       >${runs(where, shown).map(run => stretch(run, where, current))}</div>
@@ -54,17 +54,17 @@ export function where(where) {
 
 /** @type {(name: string, steps: number) => View} */
 const step = (name, steps) =>
-  html`<button type="button" data-step=${steps} aria-label="${name} marked sentence"
+  html`<button type="button" data-step=${steps} aria-label="${name} sentence"
     @click=${() => goClaim(steps)}>${name}</button>`;
 
 /** @type {(where: Where) => View} */
 function choice({ claims, most }) {
   const total = claims.length,
-    isSure = claims.some(one => one.sureness !== null);
+    isRanked = claims.some(one => one.sureness !== null);
   const numbers = [5, 10].filter(n => n < total);
   if (!numbers.length) return nothing;
-  const name = isSure ? "surest" : "first";
-  return html`<label class="sort">Mark
+  const name = isRanked ? "most likely" : "first";
+  return html`<label class="sort">Underline
     <select id="most" @change=${onValue(markMost)}>
       ${numbers.map(
         n => html`<option value=${n} .selected=${most === n}>the ${n} ${name}</option>`,
@@ -96,7 +96,7 @@ function stretch(run, where, current) {
   if (isMarked) return paragraph(run[0], where, current);
   const n = run.reduce((sum, one) => sum + one.parts.length, 0);
   return html`<details class="rest">
-    <summary>${count(n, "sentence")} without a mark</summary>
+    <summary>${count(n, "sentence")} not underlined</summary>
     ${run.map(one => paragraph(one, where, current))}
   </details>`;
 }
@@ -106,15 +106,27 @@ const isShown = (claim, { most }) => claim !== null && claim.rank < most;
 
 /** @type {(one: Placed, where: Where, current: string | undefined) => View} */
 function paragraph({ section, parts }, where, current) {
-  const open = parts.find(({ claim }) => claim && claim.id === where.open)?.claim;
-  return html`${section ? html`<p class="section" dir="auto">${clean(section)}</p>` : nothing}
-    <p dir="auto">${parts.map(({ text, claim }) => [
+  /** @type {(claim: Claim | null) => boolean} */
+  const isOpen = claim => claim !== null && isShown(claim, where) && where.open.has(claim.id);
+  /** @type {Placed["parts"][]} */
+  const pieces = [[]]; // each ends with a sentence whose papers are shown
+  for (const part of parts) {
+    pieces.at(-1)?.push(part);
+    if (isOpen(part.claim)) pieces.push([]);
+  }
+  /** @type {(piece: Placed["parts"]) => View} */
+  const drawn = piece => {
+    const last = piece.at(-1)?.claim ?? null;
+    return html`<p dir="auto">${piece.map(({ text, claim }) => [
       claim && isShown(claim, where)
-        ? marked(claim, claim.id === current, claim === open)
+        ? marked(claim, claim.id === current, claim === last && isOpen(last))
         : shown(text),
       " ",
     ])}</p>
-    ${open ? candidates(open) : nothing}`;
+      ${last && isOpen(last) ? candidates(last) : nothing}`;
+  };
+  return html`${section ? html`<p class="section" dir="auto">${clean(section)}</p>` : nothing}
+    ${pieces.filter(piece => piece.length).map(drawn)}`;
 }
 
 /** @type {(text: string) => string} */
@@ -123,12 +135,10 @@ const shown = text => clean(text).replaceAll("[CITE]", "[…]");
 /** @type {(claim: Claim, isCurrent: boolean, isOpen: boolean) => View} */
 function marked({ id, text, sureness }, isCurrent, isOpen) {
   const level = sureness === null || sureness > 0.8 ? 3 : sureness > 0.5 ? 2 : 1;
-  const sure = sureness === null ? "" : percent(sureness);
   return html`<span class="claim level${level}" role="button" data-id=${id}
     tabindex=${isCurrent ? 0 : -1} aria-expanded=${isOpen}
-    @click=${() => toggleClaim(id)}><span class="hush">May lack a reference${
-      sure && `, sureness ${sure}`
-    }: </span>${shown(text)}${sure ? html`<sup aria-hidden="true">${sure}</sup>` : nothing}</span>`;
+    @click=${() => toggleClaim(id)}><span class="hush">May lack a reference: </span
+    >${shown(text)}</span>`;
 }
 
 /** @type {(claim: Claim) => View} */
@@ -140,16 +150,15 @@ const candidates = ({ papers }) =>
 
 /** @type {(row: Row) => View} */
 function candidate(row) {
-  const mark = markOf(row.id),
-    name = plain(row.title) || "Untitled";
+  const mark = markOf(row.id);
   /** @type {(kind: Mark, text: string, picture: string) => View} */
   const act = (kind, text, picture) =>
     html`<button type="button" class="act" data-act=${kind} aria-pressed=${mark === kind}
-      aria-label="${text}: ${name}" @click=${() => setMark(row, mark === kind ? null : kind)}
+      aria-label="${text}: ${row.title}" @click=${() => setMark(row, mark === kind ? null : kind)}
       >${icon(picture)}<span>${text}</span></button>`;
   return html`<li data-id=${row.id}>
     <button type="button" class="title" dir="auto" data-act="open"
-      @click=${() => openPaper(row.id)}>${titleOf(row)}</button>
+      @click=${() => openPaper(row.id)}>${row.title}</button>
     <p class="by">${bibliographic(row)} ${links(row)}</p>
     ${row.reasons.length ? html`<p class="hint">${sentence(row.reasons[0])}</p>` : nothing}
     <div class="marks">

@@ -9,12 +9,11 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed")
 pytest.importorskip("uvicorn", reason="the server is not installed")
 
-from support.browsing import ABSTRACT, TITLE, expect, find, open_page
+from support.browsing import ABSTRACT, HIDE, TAKE, TITLE, edit, expect, find, open_page
 
 OTHER = "Colour maps for weather charts"
 OTHER_ABSTRACT = "Rainbow palettes mislead readers who look for fronts and rain."
 TAKEN = "#shelf ol li"
-TAKE = ".row .act.take >> nth=0"
 RECORDS = """() => Object.entries(localStorage).filter(([key]) => key.startsWith("citerec:draft:"))
   .map(([, text]) => JSON.parse(text))"""
 # copies of the draft that is stored, the oldest first; `isBare`: without its marks
@@ -59,7 +58,7 @@ def saved(page: Any, button: str, folder: Path) -> Path:
 
 def test_no_draft_with_marks_is_dropped_and_thirty_without(page: Any) -> None:
     find(page)
-    page.click(TAKE, force=True)
+    page.click(TAKE)
     page.evaluate(COPY, [200, "marked", False])
     page.evaluate(COPY, [40, "bare", True])
 
@@ -80,14 +79,14 @@ def test_what_a_full_storage_does_not_take_is_told_outlives_a_reload_and_is_kept
     page: Any, address: str, tmp_path: Path
 ) -> None:
     find(page)
-    page.click(TAKE, force=True)
+    page.click(TAKE)
     page.click("#new")
     find(page, {"#title": OTHER, "#abstract": ""})
     for _ in range(3):
-        page.click(TAKE, force=True)
+        page.click(TAKE)
     page.evaluate(FILL)
     for _ in range(2):
-        page.click(TAKE, force=True)
+        page.click(TAKE)
 
     told = page.locator("#unkept")
     expect(told).to_contain_text(
@@ -120,12 +119,12 @@ def test_a_full_storage_gives_up_drafts_without_marks_first_and_names_them(
     page: Any, tmp_path: Path
 ) -> None:
     find(page)
-    page.click(TAKE, force=True)
+    page.click(TAKE)
     page.evaluate(COPY, [3, "bare", True])
     page.evaluate(COPY, [3, "marked", False])
     page.evaluate(FILL)
 
-    page.click(TAKE, force=True)
+    page.click(TAKE)
 
     told = page.locator("#unkept")
     expect(told).to_contain_text("Without marks, and removed to make room: “bare 0”.")
@@ -177,14 +176,16 @@ def test_a_new_title_keeps_the_shelf_and_a_new_text_leaves_it_with_its_draft(
     page: Any,
 ) -> None:
     find(page)
-    page.click(TAKE, force=True)
+    page.click(TAKE)
     page.locator("#shelf textarea").fill("For section 2")
 
+    edit(page)
     page.fill("#title", OTHER)
     page.press("#title", "Tab")
     page.click("#find")
     expect(page.locator("#status")).to_contain_text("after")
     expect(page.locator(TAKEN)).to_have_count(1)
+    edit(page)
     page.fill("#abstract", OTHER_ABSTRACT)
     page.click("#find")
     expect(page.locator("#status")).to_contain_text("after")
@@ -192,6 +193,7 @@ def test_a_new_title_keeps_the_shelf_and_a_new_text_leaves_it_with_its_draft(
     expect(page.locator("#question")).to_be_empty()
     assert taken(page) == {OTHER: 1}
 
+    edit(page)
     page.fill("#title", TITLE)
     page.fill("#abstract", "")
     page.fill("#abstract", ABSTRACT)
@@ -215,7 +217,8 @@ def test_the_former_draft_has_its_last_words_and_back_leads_to_its_shelf(
     page: Any,
 ) -> None:
     find(page)
-    page.click(TAKE, force=True)
+    page.click(TAKE)
+    edit(page)
     page.fill("#abstract", f"{ABSTRACT} And more.")
     page.press("#abstract", "Tab")
 
@@ -233,6 +236,7 @@ def test_the_former_draft_has_its_last_words_and_back_leads_to_its_shelf(
     expect(page.locator(TAKEN)).to_have_count(1)
     expect(page.locator("#abstract")).to_have_value(f"{ABSTRACT} And more.")
     expect(page.locator("#question")).to_be_empty()
+    edit(page)
     page.focus("#title")  # typed one after the other, as authors do
     page.fill("#title", OTHER)
     page.focus("#abstract")
@@ -251,7 +255,7 @@ def test_two_tabs_that_do_not_hear_of_each_other_lose_no_mark(
 ) -> None:
     find(page)
     for _ in range(2):
-        page.click(TAKE, force=True)
+        page.click(TAKE)
     notes = page.locator("#shelf textarea")
     notes.first.fill("Mine")
     page.evaluate(
@@ -263,7 +267,7 @@ def test_two_tabs_that_do_not_hear_of_each_other_lose_no_mark(
         cited.push({ id: "elsewhere", title: "Marked elsewhere" });""",
     )
 
-    page.click(".row .act.hide >> nth=0", force=True)
+    page.click(HIDE)
 
     expect(page.locator("#known")).to_contain_text("Marked elsewhere")
     expect(page.locator(TAKEN)).to_have_count(1)
@@ -290,12 +294,13 @@ def test_a_draft_that_goes_elsewhere_stays_in_the_tab_that_has_it_open(
     page: Any, address: str, how: str
 ) -> None:
     find(page)
-    page.click(TAKE, force=True)
+    page.click(TAKE)
     other = page.context.new_page()
     other.goto(address)
     expect(other.locator("#status")).to_contain_text("after")
     other.click("#open-drafts")
 
+    edit(page)
     page.locator("#abstract").press_sequentially("And")
     other.evaluate(how)
 
@@ -316,7 +321,7 @@ def test_a_record_that_breaks_is_set_apart_and_in_the_file(
     page: Any, tmp_path: Path
 ) -> None:
     find(page)
-    page.click(TAKE, force=True)
+    page.click(TAKE)
     page.evaluate(COPY, [3, "copy", False])
     for i, text in enumerate(('{"id": "copy0", "marks"', "7", '{"id": "another"}')):
         page.evaluate(
@@ -342,7 +347,7 @@ def test_a_record_that_breaks_is_set_apart_and_in_the_file(
     page.evaluate(
         "() => Object.keys(localStorage).forEach(key => localStorage.setItem(key, '{'))"
     )
-    page.click(TAKE, force=True)  # while it is open, too
+    page.click(TAKE)  # while it is open, too
     expect(page.locator("#unkept")).to_contain_text("1 record")
     assert taken(page) == {TITLE: 2}
 
@@ -356,7 +361,7 @@ def test_a_file_of_all_drafts_is_opened_elsewhere_and_where_it_was_saved(
 ) -> None:
     note = "A huge note. " * 20_000  # 260,000 characters
     find(page)
-    page.click(TAKE, force=True)
+    page.click(TAKE)
     page.evaluate(COPY, [40, "copy", False])
     page.locator("#shelf textarea").fill(note)
     expect(page.locator("#shelf li .hint").last).to_contain_text(
@@ -366,7 +371,7 @@ def test_a_file_of_all_drafts_is_opened_elsewhere_and_where_it_was_saved(
     file = saved(page, "#save-drafts", tmp_path)
     page.keyboard.press("Escape")
 
-    page.click(TAKE, force=True)
+    page.click(TAKE)
     page.set_input_files("#file", files=[file])
     expect(page.locator("#toast")).to_contain_text(
         "0 drafts added; 41 were here already"
@@ -384,7 +389,7 @@ def test_a_file_of_all_drafts_is_opened_elsewhere_and_where_it_was_saved(
     file.write_text(json.dumps(drafts))
     with open_page(browser, address) as other:
         find(other, {"#title": OTHER})
-        other.click(TAKE, force=True)
+        other.click(TAKE)
         other.set_input_files("#file", files=[file])
         expect(other.locator("#toast")).to_contain_text(
             "41 drafts added; 0 were here already"

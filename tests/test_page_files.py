@@ -1,0 +1,120 @@
+"""Files that are given to the page."""
+
+import json
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server is not installed")
+pytest.importorskip("uvicorn", reason="the server is not installed")
+
+from support.browsing import (
+    TITLE,
+    expect,
+)
+
+from citerec.errors import BadInputError
+from citerec.index.folder import IndexFolder
+from citerec.serve.page import read_uploads
+from citerec.serve.service import DEFAULT, OpenIndex
+from citerec.serve.uploads import Upload
+
+
+def test_a_zip_is_a_folder_and_each_list_in_it_counts(
+    sample_index: IndexFolder,
+) -> None:
+    first, second, third = (sample_index.papers[row] for row in (3, 4, 5))
+    main = (
+        rb"\documentclass{article}\title{Maps of trees}\begin{document}\maketitle"
+        rb"\begin{abstract}We draw trees as maps.\end{abstract}"
+        rb"\input{parts/one}\bibliography{lists/my}\end{document}"
+    )
+    archive = BytesIO()
+    with ZipFile(archive, "w") as file:
+        file.writestr("work/main.tex", main)
+        file.writestr("work/parts/one.tex", r"As in \cite{one}.")
+        # a chapter
+        file.writestr("work/two.tex", r"\documentclass[main]{subfiles}" + 500 * "A")
+        file.writestr("work/lists/my.bib", f"@misc{{one, title={{{first.title}}}}}")
+        file.writestr(
+            "work/more.json", json.dumps([{"id": "z", "title": second.title}])
+        )
+        file.writestr("work/old.ris", f"TY  - JOUR\nTI  - {third.title}\nER  - \n")
+        file.writestr("work/broken.json", "[{")
+        file.writestr("../outside.bib", "@misc{two, title={Nowhere}}")
+
+    opened = OpenIndex("sample", sample_index.path, DEFAULT)
+    read = read_uploads([Upload("overleaf.zip", archive.getvalue())], opened)
+
+    assert read["draft"]["title"] == "Maps of trees"
+    assert {one["id"] for one in read["cited"]} == {first.id, second.id, third.id}
+    assert any("broken.json" in line for line in read["unread"])
+    assert any(
+        "outside.bib is a link or outside the folder" in line for line in read["unread"]
+    )
+    with pytest.raises(BadInputError, match="damaged or encrypted"):
+        read_uploads(
+            [Upload("overleaf.zip", archive.getvalue()[:-40] + b"PK\x05\x06")], opened
+        )
+
+
+@pytest.mark.slow
+def test_a_bad_file_gives_one_clear_message_and_loses_nothing(page: Any) -> None:
+    page.fill("#title", TITLE)
+
+    for name, data, message in [
+        ("draft.pdf", b"%PDF-1.4 broken", "draft.pdf: this is a PDF"),
+        ("big.pdf", bytes(17 * 2**20), "too large"),
+    ]:
+        page.set_input_files(
+            "#file", files=[{"name": name, "mimeType": "", "buffer": data}]
+        )
+        expect(page.locator("#read .fault")).to_contain_text(message)
+        assert "--" not in page.inner_text("#read .fault")
+    expect(page.locator("#title")).to_have_value(TITLE)
+
+
+@pytest.mark.slow
+def test_a_dropped_folder_and_a_pasted_reference_list_are_taken_for_what_they_are(
+    page: Any, sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    first, second, third = (sample_index.papers[row] for row in (5, 6, 7))
+    folder = tmp_path / "work"
+    (folder / "lists").mkdir(parents=True)
+    (folder / "lists" / "refs.bib").write_text(f"@misc{{one, title={{{first.title}}}}}")
+    (folder / "figure.png").write_bytes(bytes(17 * 2**20))
+    (folder / "a").mkdir()
+    for number in range(950):  # more than are sent at once, before the text
+        (folder / "a" / f"{number}.png").touch()
+    (folder / "main.tex").write_text(
+        rf"\documentclass{{article}}\title{{{TITLE}}}\begin{{document}}\maketitle"
+        r"As in \cite{one}.\bibliography{lists/refs}\end{document}"
+    )
+    session = page.context.new_cdp_session(page)
+    dragged = {"items": [], "files": [str(folder)], "dragOperationsMask": 1}
+    for kind in ("dragEnter", "dragOver", "drop"):
+        event = {"type": kind, "x": 200, "y": 200, "data": dragged}
+        session.send("Input.dispatchDragEvent", event)
+
+    expect(page.locator("#title")).to_have_value(TITLE)
+    expect(page.locator("#known li")).to_have_count(1)
+
+    printed = f"References\nLovelace, A. ({third.year}).\n    {third.title}. Journal, 3, 1–2.\n"
+    for count, text in enumerate(
+        (f"@misc{{two, title={{{second.title}}}}}", printed), start=2
+    ):
+        page.fill("#abstract", f"We draw maps.{text}")  # as a paste leaves it
+        page.evaluate(
+            """text => { const data = new DataTransfer(); data.setData("text/plain", text);
+            document.querySelector("#abstract").dispatchEvent(new ClipboardEvent("paste",
+            { clipboardData: data, bubbles: true, cancelable: true })); }""",
+            text,
+        )
+        expect(page.locator("#known li")).to_have_count(count)
+        expect(page.locator("#abstract")).to_have_value("We draw maps.")
+    expect(page.locator("#title")).to_have_value(TITLE)
+    page.click("#read >> text=Undo")
+    expect(page.locator("#known li")).to_have_count(2)

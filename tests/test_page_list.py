@@ -1,0 +1,223 @@
+"""The list of the page: its order, rows, marks, news and export."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server is not installed")
+pytest.importorskip("uvicorn", reason="the server is not installed")
+
+from support.browsing import (
+    DRAFT,
+    HIDE,
+    TAKE,
+    TITLE,
+    edit,
+    expect,
+    find,
+    ids,
+)
+
+FOCUS = "() => document.activeElement.tagName"
+
+
+def test_an_author_finds_marks_and_exports_papers(page: Any) -> None:
+    find(page)
+    first, second, *_ = ids(page)
+
+    page.click(TAKE)
+    expect(page.locator("#shelf li")).to_have_count(1)
+    row = page.locator(f'.row[data-id="{first}"]')
+    expect(row).to_contain_text("On the shelf")
+    expect(row.locator(".act:visible")).to_have_text("Undo")
+    expect(page.locator("#to-shelf .count")).to_have_text("1")
+    page.check(f'.row[data-id="{second}"] input')
+    with page.expect_download() as download:
+        page.click("[data-save=bibtex]")
+
+    assert second in Path(download.value.path()).read_text(encoding="utf-8")
+    assert download.value.suggested_filename == "references.bib"
+    page.reload()  # the draft and the marks are in the browser
+    expect(page.locator("#title")).to_have_value(TITLE)
+    expect(page.locator("#shelf li")).to_have_count(1)
+    expect(page.locator(".row").first).to_be_visible()
+    assert first not in ids(page)
+
+
+def test_a_list_is_ordered_lengthened_bounded_and_left_for_papers_like_one(
+    page: Any,
+) -> None:
+    find(page)
+    best = ids(page)
+    rows = page.locator(".row")
+
+    page.select_option("#sort", "newest")
+    years = [int(one) for one in page.locator(".row .year").all_inner_texts()]
+    assert years == sorted(years, reverse=True)
+    assert {*ids(page)} == {*best}
+    page.select_option("#sort", "best")
+    page.click("#more")
+    expect(rows).to_have_count(40)
+    assert ids(page)[:20] == best
+
+    page.click(f'.row[data-id="{best[0]}"] .title')
+    page.click("[data-name=like]")
+    expect(page.locator("#notices")).to_contain_text("Papers like")
+    expect(rows.first).to_be_visible()
+    assert best[0] not in ids(page)
+    page.click("text=Back to the list of the draft")
+    expect(rows).to_have_count(40)
+
+    edit(page)
+    page.click("details.settings summary")
+    page.fill("#year-min", "2010")
+    page.fill("#year-max", "2015")
+    page.press("#year-max", "Tab")
+    page.click("#again button")  # the years ask again
+    expect(page.locator("#status")).to_contain_text("ranked")
+    assert {int(one) for one in page.locator(".row .year").all_inner_texts()} <= {
+        *range(2010, 2016)
+    }
+
+
+def test_a_paper_that_the_author_cites_is_added_by_words_or_doi(page: Any) -> None:
+    add, found = page.locator("#add"), page.locator("#add-list li")
+
+    add.fill("atten")  # half a word
+    expect(found.first).to_be_visible()
+    add.fill("attention is al")
+    expect(found.first).to_contain_text("Attention Is All")
+    title = found.nth(1).inner_text().rsplit(" ", 1)[0]
+    add.press("ArrowDown")
+    expect(add).to_have_attribute("aria-activedescendant", "add-1")
+    add.press("Enter")
+    expect(page.locator("#known")).to_contain_text(title.strip())
+    expect(add).to_have_value("")
+    add.fill("https://doi.org/10.0000/nowhere")
+    expect(page.locator(".adding .hint")).to_have_text("Not in this corpus.")
+
+
+@pytest.mark.slow
+def test_a_search_can_be_stopped_and_marks_do_not_move_its_list(page: Any) -> None:
+    page.route("**/page/recommend", lambda _: None)  # no answer comes
+    for field, text in DRAFT.items():
+        page.fill(field, text)
+    page.click("#find")
+    expect(page.locator("#placeholder")).to_be_visible()
+    expect(page.locator("#find")).to_have_text("Stop")
+    page.click("#find")
+    expect(page.locator("#status")).to_have_text("Stopped.")
+    page.unroute("**/page/recommend")
+
+    find(page)
+    first, *others = ids(page)
+    page.click(HIDE)
+    assert ids(page) == others
+    page.click("#again button")
+    expect(page.locator("#again")).to_be_hidden()
+    expect(page.locator("#status")).to_contain_text("after")
+    assert first not in ids(page)
+
+
+@pytest.mark.slow
+def test_years_and_venues_filter_the_list_and_count_what_is_left(page: Any) -> None:
+    find(page)
+    everything = len(ids(page))
+    page.click("button[data-tab=map]")
+    bar = page.locator("#years button", has_text=re.compile("[1-9] papers?")).first
+
+    shown = int(re.search(r": (\d+) paper", bar.inner_text() or "")[1])
+    bar.click()
+
+    assert len(ids(page)) == shown < everything
+    page.click("#filters >> text=Show all")
+    assert len(ids(page)) == everything
+    venue = page.locator("#venues .chip").first
+    n = int(venue.locator(".n").inner_text())
+    venue.click()
+    assert len(ids(page)) == n
+
+
+@pytest.mark.slow
+def test_papers_that_the_list_of_another_day_did_not_have_are_new(page: Any) -> None:
+    find(page)
+    listed = ids(page)
+    expect(page.locator("#fresh")).to_be_hidden()
+    page.click("#more")
+    expect(page.locator("#status")).to_contain_text("added")
+    page.evaluate(
+        """kept => { const [key] = Object.keys(localStorage).filter(one => one.includes("draft:"));
+        const draft = JSON.parse(localStorage[key]), [list] = draft.lists;
+        list.at -= 24 * 60 * 60 * 1000;
+        list.ids = list.ids.filter(id => kept.includes(id));
+        localStorage[key] = JSON.stringify(draft); }""",
+        [listed[0], *listed[3:]],
+    )
+
+    page.reload()
+    expect(page.locator("#fresh")).to_contain_text("2 new papers since yesterday.")
+    assert page.locator(".row:has(.new)").count() == 2
+    page.click("#only-new")
+    expect(page.locator("#only-new")).to_have_attribute("aria-pressed", "true")
+    assert ids(page) == listed[1:3]
+    page.click(".row:not([hidden]) .act.hide >> nth=0", force=True)
+    expect(page.locator("#fresh")).to_contain_text("1 new paper since")
+    page.click("#only-new")
+    assert ids(page) == [listed[0], *listed[2:]]
+    page.click("#again button")
+    # not of today's first list
+    expect(page.locator("#fresh")).to_contain_text("since yesterday")
+
+
+@pytest.mark.slow
+def test_the_list_is_one_stop_of_the_tab_key_and_focus_is_never_lost(page: Any) -> None:
+    find(page)
+    stops = page.eval_on_selector_all(
+        "#list *",
+        "all => new Set(all.filter(e => e.tabIndex >= 0).map(e => e.closest('.row'))).size",
+    )
+    assert stops == 1
+    row = "() => document.activeElement.closest('.row')?.dataset.id"
+    listed = ids(page)
+    page.focus("[data-save=csl], #all")
+    page.focus(".row >> nth=0")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(row) == listed[1]
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate(row) == listed[1]
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("End")
+    assert page.evaluate(row) == listed[-1]
+    page.keyboard.press("h")
+    assert page.evaluate(row) == listed[-2]
+    page.keyboard.press("u")
+    assert ids(page) == listed
+
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    expect(page.locator("#details h3").last).to_contain_text("Cited by")
+    assert page.evaluate("() => document.activeElement.id") == "details-title"
+    known = page.locator("#details [data-name=cited]")
+    expect(known).to_have_attribute("aria-pressed", "false")
+    known.press("Enter")
+    expect(known).to_have_attribute("aria-pressed", "true")
+    expect(known).to_be_focused()
+    page.click("#toast >> text=Undo")  # is above the sheet
+    expect(known).to_have_attribute("aria-pressed", "false")
+    assert page.evaluate(FOCUS) != "BODY"
+    known.press("Enter")
+    page.keyboard.press("Escape")  # the row to return to has gone
+    page.wait_for_function("() => document.activeElement !== document.body")
+    page.locator("#known li button").press("Enter")
+    assert page.evaluate(FOCUS) != "BODY"
+    page.locator("#again button").press("Enter")
+    expect(page.locator("#status")).to_contain_text("after")
+    assert page.evaluate(FOCUS) != "BODY"
+
+    page.click("button[data-tab=map]")
+    chip = page.locator("#venues .chip").first
+    chip.press("Enter")
+    expect(chip).to_be_focused()

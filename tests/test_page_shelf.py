@@ -1,0 +1,86 @@
+"""The shelf of the page: what is on it, and how it leaves the page."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server is not installed")
+pytest.importorskip("uvicorn", reason="the server is not installed")
+
+from support.browsing import (
+    TAKE,
+    TITLE,
+    expect,
+    find,
+    ids,
+    open_page,
+)
+
+from citerec.corpus.lists import read_paper_list
+
+OTHER = "Colour maps for weather charts"
+
+
+def test_taken_papers_stay_on_the_shelf_with_notes_and_leave_it_for_other_programs(
+    browser: Any, page: Any, address: str, tmp_path: Path
+) -> None:
+    bibtex = pytest.importorskip("pybtex.database", reason="pybtex is not installed")
+    find(page)
+    first, second, *_ = ids(page)
+    page.evaluate(
+        "() => document.addEventListener('ZoteroItemUpdated', () => { document.title = 'Updated'; })"
+    )
+    page.focus(".row >> nth=0")
+    page.keyboard.press("t")
+    assert page.title() == "Updated"
+    page.click(TAKE)
+    assert not {first, second} & {*ids(page)}
+    page.locator("#shelf textarea").first.fill("For section 2: {ärger} & more")
+    with page.expect_request("**/page/recommend") as sent:
+        page.click("#again button")
+    expect(page.locator("#status")).to_contain_text("after")
+    assert sent.value.post_data_json["cited"] == [first, second]
+    assert not {first, second} & {*ids(page)}
+
+    def saved(button: str) -> Path:
+        with page.expect_download() as download:
+            page.click(button)
+        path = tmp_path / download.value.suggested_filename
+        download.value.save_as(path)
+        return path
+
+    [key, _] = bibtex.parse_file(saved("[data-shelf=bibtex]")).entries
+    own = f"@misc{{{key}, title={{A paper that this corpus does not have}}}}".encode()
+    bib = {"name": "own.bib", "mimeType": "", "buffer": own}
+    page.set_input_files("#file", files=[bib])
+    expect(page.locator("#read")).to_contain_text("A list of references")
+    entries = bibtex.parse_file(saved("[data-shelf=bibtex]")).entries
+    assert key not in entries
+    assert len(entries) == 2
+    assert any(
+        "section 2" in one.fields.get("annotation", "") for one in entries.values()
+    )
+    assert page.locator(".Z3988").count() == 2
+    page.select_option("#style", label="Another style…")
+    page.fill("#other-style", "Elsevier Harvard")
+    page.press("#other-style", "Enter")
+    formatted = saved("[data-shelf=html]").read_text(encoding="utf-8")
+    assert formatted.count("csl-entry") == 2
+    shelf = saved("#save-shelf")
+    assert [one.ids[0] for one in read_paper_list(shelf).entries] == [first, second]
+
+    with open_page(browser, address) as other:
+        find(other, {"#title": OTHER})
+        other.set_input_files("#file", files=[shelf])
+        expect(other.locator("#shelf li")).to_have_count(2)
+        expect(other.locator("#title")).to_have_value(TITLE)
+        note = other.locator("#shelf textarea").first
+        expect(note).to_have_value("For section 2: {ärger} & more")
+        other.locator("#shelf li button").first.click()
+        other.click("#toast >> text=Undo")
+        other.reload()
+        expect(other.locator("#shelf textarea").last).to_have_value(
+            re.compile("section 2")
+        )

@@ -1,0 +1,84 @@
+"""The text on the page, with the sentences that may lack a reference."""
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server is not installed")
+pytest.importorskip("uvicorn", reason="the server is not installed")
+
+from support.browsing import (
+    ABSTRACT,
+    TITLE,
+    expect,
+    find,
+    ids,
+)
+
+CLAIM = "Dense retrieval with two encoders answers open-domain questions."
+CITED = "Late interaction keeps a vector for each token"
+TEXT = f"""---
+title: {TITLE}
+abstract: {ABSTRACT}
+---
+
+# Introduction
+
+{CITED} [@one]. Is it cheap? {CLAIM} It is so.
+
+# Method
+
+<b>Short</b> words. As others did [@one], we go on with our own work.
+
+As we know, pretrained language models improve the ranking of passages.
+"""
+
+
+def test_sentences_without_a_reference_are_marked_in_the_text_with_their_papers(
+    page: Any,
+) -> None:
+    file = {"name": "draft.md", "mimeType": "", "buffer": TEXT.encode()}
+    claim, papers = page.locator(".claim"), page.locator(".candidates li")
+    find(page)
+    listed = ids(page)
+
+    page.set_input_files("#file", files=[file])
+    page.click("#each")
+    expect(page.locator("#status")).to_have_text(
+        "2 sentences most likely lack a reference."
+    )
+    expect(claim).to_have_count(
+        2
+    )  # not the abstract, nor what is said of one's own work
+    text = page.inner_text("#where")
+    # the cited one is there, and not marked
+    assert text.index(CITED) < text.index(CLAIM)
+    expect(page.locator(".rest summary").first).to_have_text(
+        "1 sentence not underlined"
+    )
+    expect(claim.first).to_contain_text(CLAIM)
+
+    expect(papers).to_have_count(6)
+    claim.first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(claim.nth(1)).to_have_attribute("aria-expanded", "false")
+    expect(papers).to_have_count(3)
+    name = papers.first.locator(".title").inner_text()
+    papers.first.locator(".title").click()
+    expect(page.locator("#details-title")).to_have_text(name)
+    page.keyboard.press("Escape")
+    papers.last.locator("[data-act=taken]").click()
+    expect(page.locator("#shelf li")).to_have_count(1)
+    assert "rft.au=" in page.get_attribute(".Z3988", "title")
+    papers.first.locator("[data-act=cited]").click()
+    expect(papers.first.locator("[data-act=cited]")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    expect(page.locator("#known")).to_contain_text(name)
+    assert page.locator(".claim[tabindex='0']").count() == 1
+    assert CLAIM not in page.evaluate("() => JSON.stringify(localStorage)")
+
+    page.go_back()
+    expect(page.locator(".claim")).to_have_count(0)
+    assert set(ids(page)) <= set(listed)

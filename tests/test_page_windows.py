@@ -1,0 +1,166 @@
+"""The page in windows of every size, with axe, hostile titles and a bookmarklet."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.types import Build
+
+pytest.importorskip("fastapi", reason="the server is not installed")
+pytest.importorskip("uvicorn", reason="the server is not installed")
+
+from support.browsing import (
+    ABSTRACT,
+    TAKE,
+    TITLE,
+    axe_script,
+    expect,
+    find,
+    ids,
+    open_page,
+)
+from support.pages import NASTY
+from support.server import listening
+
+from citerec.serve.service import Service
+
+BOOKMARKLET = Path(__file__).parent.parent / "docs" / "recipes" / "bookmarklet.js"
+BIDI = "safe \u202etxt.exe\u202c \u2066isolated\u2069"
+
+
+@pytest.mark.slow
+def test_titles_with_scripts_and_direction_controls_are_harmless(
+    browser: Any, build: Build
+) -> None:
+    titles = [*NASTY, BIDI, "", "<svg onload=alert(1)> word", "شبكات الاستشهاد word"]
+    index = build(
+        [
+            {
+                "id": f"p{i}<script>alert({i})</script>",
+                "title": title,
+                "abstract": f"A word and {title}",
+                "venue": title,
+                "authors": [title] if title else [],
+                "citations": ["p0<script>alert(0)</script>"] if i else [],
+                "url": "javascript:alert(1)",
+            }
+            for i, title in enumerate(titles)
+        ]
+    )
+    service = Service({"<b>nasty</b>": index.path})
+    with listening(service) as address, open_page(browser, address) as page:
+        alerts: list[str] = []
+        page.on(
+            "dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss())
+        )
+
+        find(page, {"#title": "<script>alert(1)</script> word"})
+        page.click(".row .title >> nth=0")
+        expect(page.locator("#details h3").last).to_contain_text("Cited by")
+
+        assert len(ids(page)) > 10
+        assert not alerts
+        assert (
+            page.locator("main script, main img, main b.x, dialog script").count() == 0
+        )
+        text = page.inner_text("main")
+        assert "<script>alert" in text
+        assert not re.search("[\u202a-\u202e\u2066-\u2069]", text)
+        assert (
+            page.evaluate(
+                "() => getComputedStyle(document.querySelector('.row .title')).unicodeBidi"
+            )
+            == "isolate"
+        )
+        page.keyboard.press("Escape")
+        page.check("#all")
+        with page.expect_download():
+            page.click("[data-save=csl]")
+    service.close()
+
+
+@pytest.mark.slow
+def test_the_bookmarklet_opens_the_page_with_the_selected_sentence(
+    browser: Any, address: str
+) -> None:
+    sentence = "BERT is pretrained on masked words & more [CITE]."
+    script = BOOKMARKLET.read_text().removeprefix("javascript:")
+    context = browser.new_context(reduced_motion="reduce")
+    editor = context.new_page()
+    editor.set_content("<p>Before.</p><p id='one'></p>")
+    editor.evaluate(
+        "text => { one.textContent = text; getSelection().selectAllChildren(one); }",
+        sentence,
+    )
+
+    with context.expect_page() as opened:
+        editor.evaluate(script.replace("http://127.0.0.1:8000/", address))
+    page = opened.value
+
+    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#context")).to_have_value(sentence)
+    expect(page.locator("[name=mode][value=sentence]")).to_be_checked()
+    expect(page.locator(".row").first).to_contain_text("BERT")
+    assert page.url == address  # the text is not kept in the history
+    context.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_axe_finds_no_serious_issue(
+    browser: Any, address: str, scheme: str, width: int
+) -> None:
+    script = axe_script()
+    size = {"width": width, "height": 900}
+
+    def issues() -> list[str]:
+        found = page.evaluate("async () => (await axe.run(document)).violations")
+        return [
+            f"{one['id']}: {one['nodes'][0]['html']}"
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
+
+    with open_page(
+        browser, address, color_scheme=scheme, viewport=size, bypass_csp=True
+    ) as page:
+        page.evaluate(script)
+        assert not issues()
+        find(page)
+        page.click(TAKE)
+        expect(page.locator("#status")).to_contain_text("after")
+        assert not issues()
+        page.click(".row .title >> nth=0")
+        expect(page.locator("#details h3").last).to_contain_text("Cited by")
+        assert not issues()
+        page.keyboard.press("Escape")
+        page.click("#help")
+        assert not issues()
+        page.keyboard.press("Escape")
+        if width < 900:
+            page.click("#shelf-toggle")
+        expect(page.locator("#shelf textarea")).to_be_visible()
+        assert not issues()
+        page.click("#open-drafts")
+        assert not issues()
+
+
+@pytest.mark.slow
+def test_it_fits_small_and_usual_windows(browser: Any, address: str) -> None:
+    with open_page(browser, address, viewport={"width": 320, "height": 640}) as page:
+        find(page)
+        for place in (
+            "button[data-tab=map]",
+            "button[data-tab=list]",
+            "#edit",
+            ".row .title >> nth=0",
+        ):
+            page.click(place)
+            assert page.evaluate("() => document.documentElement.scrollWidth") <= 320
+
+    with open_page(browser, address, viewport={"width": 1280, "height": 720}) as page:
+        find(page, {"#title": TITLE, "#abstract": ABSTRACT * 20})
+        third = page.locator(".row >> nth=2").bounding_box()
+        assert third["y"] + third["height"] <= 720
