@@ -130,6 +130,11 @@ def test_append_reads_only_new_files(
             "@article{mint7, title={TITLE}, year=2021, file={:mint.pdf:PDF}}",
         ),
         (
+            "of_a_group.bib",
+            "@article{mint7, title={TITLE}, file={:mint.pdf:PDF}}\n"
+            "@Comment{jabref-meta: fileDirectory-ada-laptop:texts;}",
+        ),
+        (
             "zotero.bib",
             "@article{mint7, title={TITLE}, file={Full Text:FOLDER/mint.pdf:application/pdf;Page:a.html:text/html}}",
         ),
@@ -148,7 +153,11 @@ def test_append_reads_only_new_files(
     ],
 )
 def test_a_list_names_its_files(name: str, content: str, library: Path) -> None:
-    (library / "mint.pdf").write_bytes(
+    mint = (
+        library / "texts" / "mint.pdf" if "texts;" in content else library / "mint.pdf"
+    )
+    mint.parent.mkdir(exist_ok=True)
+    mint.write_bytes(
         whole_text("Another title than that of its record", "Yes.", [f"1. {TO_BASIL}"])
     )
     content = content.replace("TITLE", MINT).replace("FOLDER", f"{library}")

@@ -1,6 +1,7 @@
 """Finds the files that the records of a BibTeX, RIS or CSL-JSON library name: JabRef's, Zotero's and Mendeley's."""
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -11,7 +12,7 @@ from citerec.bibliography import bibtex, ris
 from citerec.corpus.readers.files import Rows, json_records, read_file
 from citerec.errors import BadInputError
 from citerec.files.atomic import is_regular
-from citerec.files.reading import decoded, read_stream
+from citerec.files.reading import decoded, read_stream, reading
 
 # fields that name files, by the format of the list
 FIELDS = {
@@ -20,6 +21,8 @@ FIELDS = {
     "csl": ("file",),
 }
 _TEXTS = (".pdf", ".xml", ".tex", ".nxml", ".tei", ".jats")  # suffixes of whole texts
+# of the library, a user, or a user on a machine
+_JABREF = re.compile(r"jabref-meta:\s*fileDirectory[^:]*:([^;]*);")
 # Mendeley's backslashes
 _BACKSLASH = re.compile(r"\{?\$\\backslash\$\}?|\{?\\textbackslash\s?\}?")
 
@@ -65,10 +68,19 @@ def is_text(name: str) -> bool:
     return name.lower().endswith(_TEXTS)
 
 
-def found_file(name: str, folder: Path) -> Path | None:
-    """Return the file that a library in a folder names; None if it is missing."""
+def folders_of(file: Path) -> list[Path]:
+    """Return where the files that a library names may be: beside it, in JabRef's folders, anywhere."""
+    stated = list[str]()
+    if file.suffix == ".bib":
+        with reading(file):
+            stated = _JABREF.findall(file.read_bytes().decode("utf-8", "replace"))
+    # Mendeley leaves out the first slash
+    return [file.parent, *(file.parent / name.strip() for name in stated), Path("/")]
+
+
+def found_file(name: str, folders: Sequence[Path]) -> Path | None:
+    """Return the file that a library names, in the first of the folders that has it; None if it is missing."""
     if name.startswith("file:"):
         name = url2pathname(urlsplit(name).path)
-    # Mendeley leaves out the first slash
-    places = (base / name.replace("\\", "/") for base in (folder, Path("/")))
+    places = (base / name.replace("\\", "/") for base in folders)
     return next(filter(is_regular, places), None)

@@ -14,7 +14,13 @@ from citerec.corpus.readers.files import (
     head_of,
 )
 from citerec.display import plural
-from citerec.library.attached import FIELDS, attachments, found_file, is_text
+from citerec.library.attached import (
+    FIELDS,
+    attachments,
+    folders_of,
+    found_file,
+    is_text,
+)
 from citerec.library.graph import Text, add_text, add_works, linked
 from citerec.library.jsonlines import is_full_text, read_lines
 from citerec.library.latex import read_latex
@@ -79,11 +85,12 @@ class _Library:
         elif _reader(file):
             self.rows.setdefault(file.resolve(), None)
         else:
+            folders = folders_of(file)
             for located, names in _listed(file):
-                self._add_record(located, names, file.parent)
+                self._add_record(located, names, folders)
 
     def _add_record(
-        self, located: Located | None, names: Sequence[str], folder: Path
+        self, located: Located | None, names: Sequence[str], folders: Sequence[Path]
     ) -> None:
         paper = located.paper if located else None
         row = None
@@ -92,7 +99,7 @@ class _Library:
         elif located:
             self.faults.append(located)
         for name in filter(is_text, names):
-            if found := found_file(name, folder):
+            if found := found_file(name, folders):
                 self.rows[found.resolve()] = row
             else:
                 self.missing.append(name)
