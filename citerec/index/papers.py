@@ -47,7 +47,6 @@ SCHEMA = pa.schema(
         "retracted",
     )
 )
-_FORMER = SCHEMA.remove(len(SCHEMA) - 1)  # of an index in which no retraction is known
 _YEAR = SCHEMA.get_field_index("year")
 
 
@@ -175,7 +174,7 @@ class Papers:
 
         `lookup` is None while the index is built.
         """
-        self._table: pa.Table = open_table(path, SCHEMA, _FORMER)
+        self._table: pa.Table = open_table(path, SCHEMA)
         self.lookup = lookup
 
     def __len__(self) -> int:
@@ -216,8 +215,6 @@ class Papers:
     @cached_property
     def retracted(self) -> Rows:
         """The rows of the retracted papers, rising."""
-        if "retracted" not in self._table.column_names:
-            return np.zeros(0, np.int32)
         flags = self.column("retracted")
         bits = np.frombuffer(flags.buffers()[1], np.uint8)
         return np.flatnonzero(
@@ -317,14 +314,14 @@ def texts_at(table: Any, name: str, rows: Rows) -> Any:
     return pa.concat_arrays(parts).take(inverse) if parts else _NO_TEXTS
 
 
-def open_table(path: Path, *schemas: Any) -> Any:
-    """Map a table of one of some schemas into memory, and check the offsets of its texts, which Arrow does not check.
+def open_table(path: Path, schema: Any) -> Any:
+    """Map a table of a schema into memory, and check the offsets of its texts, which Arrow does not check.
 
     That takes a few milliseconds per million papers; the texts are not read.
     """
     try:
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
-        if reader.schema not in schemas:
+        if reader.schema != schema:
             raise ValueError(
                 f"it has other columns: {', '.join(reader.schema.names)}"[:120]
             )
