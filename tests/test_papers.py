@@ -6,7 +6,6 @@ from shutil import rmtree
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -89,24 +88,6 @@ def test_rows_are_found_across_batches(tmp_path: Path, count: int) -> None:
     assert papers.rows_of([last.id]).tolist() == [count - 1]
     assert papers.at([count - 1, 0, count - 1]) == {0: papers[0], count - 1: last}
     assert papers.ids_at([0, count - 1]) == ["p0", last.id]
-
-
-def test_an_index_without_the_column_of_retractions_is_read(tmp_path: Path) -> None:
-    written(tmp_path, [paper := Paper(id="a", title="A", retracted=True)])
-    table = (
-        pa.ipc.open_file(str(tmp_path / "papers.arrow"))
-        .read_all()
-        .drop_columns("retracted")
-    )
-    with pa.ipc.new_file(str(tmp_path / "former.arrow"), table.schema) as writer:
-        writer.write_table(table)
-
-    former = Papers(tmp_path / "former.arrow")
-
-    assert (former[0], former.retracted.tolist()) == (
-        replace(paper, retracted=False),
-        [],
-    )
 
 
 # --- Tables

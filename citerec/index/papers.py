@@ -48,7 +48,6 @@ SCHEMA = pa.schema(
         "retracted",
     )
 )
-_FORMER = SCHEMA.remove(len(SCHEMA) - 1)  # of an index in which no retraction is known
 _YEAR = SCHEMA.get_field_index("year")
 _ARROW_ERRORS = (pa.ArrowException, MemoryError, OverflowError, UnicodeDecodeError)
 
@@ -174,7 +173,7 @@ class Papers:
 
         `lookup` is None while the index is built.
         """
-        self.table: pa.Table = open_table(path, SCHEMA, _FORMER)
+        self.table: pa.Table = open_table(path, SCHEMA)
         self.lookup = lookup
 
     def __len__(self) -> int:
@@ -215,8 +214,6 @@ class Papers:
     @cached_property
     def retracted(self) -> Rows:
         """The rows of the retracted papers, rising."""
-        if "retracted" not in self.table.column_names:
-            return np.zeros(0, np.int32)
         flags = self.column("retracted")
         bits = np.frombuffer(flags.buffers()[1], np.uint8)
         return np.flatnonzero(
@@ -316,8 +313,8 @@ def texts_at(table: Any, name: str, rows: Rows) -> Any:
     return pa.concat_arrays(parts).take(inverse) if parts else _NO_TEXTS
 
 
-def open_table(path: Path, *schemas: Any) -> Any:
-    """Map a table of one of some schemas into memory; OSError or ValueError if it is none.
+def open_table(path: Path, schema: Any) -> Any:
+    """Map a table of a schema into memory; OSError or ValueError if it is none.
 
     Its messages are read one after the other, and a compressed one is refused: it might be thousands of times as large
     in memory. Offsets and texts are not checked; see `check_content`.
@@ -326,9 +323,9 @@ def open_table(path: Path, *schemas: Any) -> Any:
         source = pa.memory_map(str(path))
         source.seek(len(b"ARROW1\0\0"))
         messages = pa.ipc.MessageReader.open_stream(source)
-        schema = pa.ipc.read_schema(messages.read_next_message())
-        if schema not in schemas:
-            raise ValueError(f"it has other columns: {', '.join(schema.names)}"[:120])
+        found = pa.ipc.read_schema(messages.read_next_message())
+        if found != schema:
+            raise ValueError(f"it has other columns: {', '.join(found.names)}"[:120])
         batches: list[Any] = []
         for message in messages:
             if _is_compressed(message.metadata):
