@@ -28,7 +28,7 @@ from citerec.bibliography.keys import paper_doi
 from citerec.errors import CiterecError, OutputError
 from citerec.export import Format, pieces
 from citerec.search import SearchFilter
-from citerec.serve import ServeConfig, page, scholar
+from citerec.serve import ServeConfig, desk, page, scholar
 from citerec.serve.guard import Guard, ProblemError
 from citerec.serve.requests import (
     PROBLEMS,
@@ -108,7 +108,7 @@ api = APIRouter(prefix="/v1", dependencies=[Depends(refuse_unknown)])
 health = APIRouter(tags=["health"])
 
 
-def create_app(service: Service) -> FastAPI:
+def create_app(service: Service, drafts: desk.Desk | None = None) -> FastAPI:
     """Return the application over the open indexes of a service; closing the service is the caller's task."""
     app = FastAPI(
         title="citerec",
@@ -119,7 +119,8 @@ def create_app(service: Service) -> FastAPI:
         responses=PROBLEMS,
     )
     app.state.service, app.state.metrics = service, Metrics(service)
-    for router in (api, scholar.router, health, page.router):
+    app.state.desk = drafts
+    for router in (api, scholar.router, health, page.router, desk.router):
         app.include_router(router)
     for kind in (CiterecError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _on_error)

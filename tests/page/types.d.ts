@@ -57,6 +57,17 @@ interface Faults {
   dropped: Draft[]; // to make room
   broken: number; // records that could not be read
 }
+interface Hooks {
+  changed: () => void;
+  removed: (id: string) => void;
+  has: (id: string) => boolean;
+}
+// What a browser knows of the desk: of each draft the tag of its file, and a sum of it as it is here.
+interface Desk {
+  key: string;
+  known: Record<string, [string, string]>;
+  gone: string[]; // removed here, and not there yet
+}
 interface Marked {
   kind: Mark;
   paper: any;
@@ -331,6 +342,7 @@ interface Now {
   help: boolean;
   drafting: boolean;
   shelf: boolean | null; // whether it was opened or closed
+  desk: { folder: string; fault: string } | null;
   typing: string | null; // the number field that has the focus
   adding: { text: string; found: Brief[] | null; active: number }; // a paper that is looked up
   dropping: boolean;

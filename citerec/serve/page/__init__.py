@@ -75,10 +75,11 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/")
-def page(service: Served) -> Response:
+def page(request: Request, service: Served) -> Response:
     """Return the page; it holds nothing of the corpora, which its scripts ask for."""
     filled = {
         "version": version("citerec"),
+        "desk": request.app.state.desk is not None,
         "static": f"static/{DIGEST}",
         "scripts": SCRIPTS,
         "most_bytes": service.settings.max_body_bytes,

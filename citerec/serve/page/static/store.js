@@ -5,14 +5,15 @@
 // `update` changes it and draws the page anew.
 
 import * as records from "./kept.js";
-import { EMPTY, KINDS, OPEN, PAGE, drafts, hasContent, kept, keyOf, read } from "./kept.js";
+import { EMPTY, KINDS, OPEN, PAGE, drafts, hasContent, hooks, kept, keyOf, read } from "./kept.js";
 import { tab, write } from "./kept.js";
 import { clean } from "./text.js";
 
 const MOST_DRAFTS = 30, // without marks
   MOST_IN_LINK = 100; // papers of a list
 const MOST_TEXT = 2000; // characters of a sentence or title
-const SETTINGS = "the settings of this page";
+const SETTINGS = "the settings of this page",
+  UNREAD = "a record that cannot be read";
 const LOOKS = { theme: "auto", shortcuts: true, latest: "", style: "apa" };
 /** @type {Marks} */
 const NO_MARKS = { taken: [], cited: [], hidden: [] };
@@ -51,6 +52,7 @@ export const now = {
   help: false,
   drafting: false,
   shelf: null,
+  desk: null,
   typing: null,
   adding: { text: "", found: null, active: 0 },
   dropping: false,
@@ -151,7 +153,8 @@ export function keep() {
   if (looks.latest !== state.id) {
     looks.latest = state.id;
     keepLooks();
-    for (const { id } of records.withoutMarks().slice(MOST_DRAFTS)) if (id !== state.id) remove(id);
+    for (const { id } of now.desk ? [] : records.withoutMarks().slice(MOST_DRAFTS))
+      if (id !== state.id) remove(id);
   }
   if (wasView) handlers.adopted();
 }
@@ -220,7 +223,8 @@ export function unkept(isRemoved = false) {
     .filter(key => records.faults.removed.has(key) === isRemoved)
     .flatMap(key => {
       if (key === PAGE) return [SETTINGS];
-      if (!key.startsWith(keyOf(""))) return ["a record that cannot be read"];
+      if (!key.startsWith(keyOf(""))) return key.includes("broken:") ? [UNREAD] : [];
+      if (!isRemoved && hooks.has(key.slice(keyOf("").length))) return [];
       const draft = read(key, EMPTY);
       return draft && hasContent(draft) ? [nameOf(draft)] : [];
     });
