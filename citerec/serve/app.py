@@ -32,6 +32,8 @@ from citerec.serve import ServeConfig, desk, page, scholar
 from citerec.serve.guard import Guard, ProblemError
 from citerec.serve.requests import (
     PROBLEMS,
+    CheckAnswer,
+    CheckRequest,
     ExportRequest,
     ReadRequest,
     RecommendAnswer,
@@ -273,6 +275,12 @@ async def export(request: Request, body: ExportRequest) -> Response:
         return Response(text, headers=headers, media_type=MEDIA[body.format])
 
     return await answer(request, work, body.index, "uploads")
+
+
+@api.post("/check")
+async def check(request: Request, body: CheckRequest) -> CheckAnswer:
+    """Compare a bibliography with an index: retracted papers, other years, DOIs and titles, preprints, duplicates."""
+    return await answer(request, body.answered, body.index, "uploads")
 
 
 @api.get("/search", response_model=SearchAnswer)

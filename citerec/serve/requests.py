@@ -52,7 +52,8 @@ from citerec.errors import (
 )
 from citerec.export.jsonl import FIELDS, place
 from citerec.files.isolated import isolated
-from citerec.match.check import chosen_papers
+from citerec.index.papers import Papers as Corpus
+from citerec.match.check import check_references, chosen_papers
 from citerec.recommendations import Recommendations
 from citerec.request import NONE, ListedPapers, Request
 from citerec.serve.guard import KINDS, LOG, MEDIA_TYPE, ProblemError, internal_error
@@ -363,6 +364,65 @@ class ExportRequest(BaseModel):
         taken = _listed(self.taken_keys, "taken_keys")
         written = references(found, config, self.notes, taken.keys if taken else ())
         return written, notice_of(found, config)
+
+
+class CheckRequest(BaseModel):
+    """A bibliography to compare with an index, as `citerec check` does."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    index: str | None = setting(None, "The name of an index; by default the first.")
+    references: Papers | Text = Field(
+        description="Ids, DOIs or titles; or the content of a .bib, RIS or CSL-JSON file."
+    )
+
+    def answered(self, opened: OpenIndex) -> "CheckAnswer":
+        """Compare the list with an index."""
+        given = self.references
+        listed = (
+            paper_list_of(given)
+            if isinstance(given, list)
+            else read_list(given, "references")
+        )
+        return checked(listed, opened.index.papers)
+
+
+class CheckAnswer(BaseModel):
+    """What a bibliography and an index state differently."""
+
+    entries: int
+    found: int  # entries that the index has
+    with_problem: int
+    missing: list[str]  # entries that the index does not have: no error of theirs
+    findings: list[
+        dict[str, str]
+    ]  # problem, place, key, title, id, and text: the problem in words
+    corrections: str  # BibTeX with the keys of the file, for the entries that the index states otherwise
+
+
+def checked(listed: PaperList, papers: Corpus) -> CheckAnswer:
+    """Compare a list of references with an index."""
+    report = check_references(listed, papers)
+    _, _, missing = chosen_papers(listed, papers)
+    findings = [
+        {
+            "problem": found.problem.value,
+            "place": found.place,
+            "key": found.key,
+            "title": found.title,
+            "id": found.id,
+            "text": found.described,
+        }
+        for found in report.findings
+    ]
+    return CheckAnswer(
+        entries=report.entries,
+        found=report.found,
+        with_problem=report.with_problem,
+        missing=missing[len(listed.unread) :],
+        findings=findings,
+        corrections=report.corrections(papers),
+    )
 
 
 class Problem(BaseModel):

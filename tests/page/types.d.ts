@@ -254,6 +254,25 @@ interface Where {
   current: string | null;
 }
 
+// What the corpus states otherwise than a list of references.
+interface Finding {
+  problem: string;
+  place: string; // in the file
+  key: string;
+  title: string;
+  id: string;
+  text: string; // the problem in words
+}
+interface Check {
+  name: string;
+  entries: number;
+  found: number;
+  with_problem: number;
+  missing: string[]; // entries that the corpus does not have
+  findings: Finding[];
+  corrections: string; // BibTeX
+}
+
 interface Read {
   draft: {
     title: string;
@@ -266,6 +285,7 @@ interface Read {
   } | null;
   cited: Named[];
   references: string[];
+  checks: Check[];
   notices: string[];
   unread: string[];
   keys: string[];
@@ -341,6 +361,8 @@ interface Now {
   enlarged: boolean;
   help: boolean;
   drafting: boolean;
+  checks: Check[]; // of the lists that were read last
+  checking: boolean;
   shelf: boolean | null; // whether it was opened or closed
   desk: { folder: string; fault: string } | null;
   typing: string | null; // the number field that has the focus

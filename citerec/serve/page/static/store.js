@@ -51,6 +51,8 @@ export const now = {
   enlarged: false,
   help: false,
   drafting: false,
+  checks: [],
+  checking: false,
   shelf: null,
   desk: null,
   typing: null,
