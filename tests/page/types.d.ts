@@ -20,6 +20,7 @@ interface Taken extends Brief {
   coins: string; // for Zotero
   reasons: string[];
   note: string;
+  bibtex?: string; // of one that no corpus has
 }
 type Marks = Record<Exclude<Mark, "taken">, Named[]> & { taken: Taken[] };
 interface Shelf {

@@ -12,6 +12,7 @@ import { clean } from "./text.js";
 const MOST_DRAFTS = 30, // without marks
   MOST_IN_LINK = 100; // papers of a list
 const MOST_TEXT = 2000; // characters of a sentence or title
+export const OUTSIDE = "outside:"; // how ids of papers begin that no corpus has
 const SETTINGS = "the settings of this page",
   UNREAD = "a record that cannot be read";
 const LOOKS = { theme: "auto", shortcuts: true, latest: "", style: "apa" };
@@ -281,7 +282,8 @@ export function link(list) {
   if (state.year) parts.set("year", String(state.year));
   if (state.yearMax) parts.set("year_max", String(state.yearMax));
   if (state.yearMin) parts.set("year_min", String(state.yearMin));
-  for (const kind of KINDS) for (const { id } of marks()[kind]) parts.append(kind, id);
+  for (const kind of KINDS)
+    for (const { id } of marks()[kind]) if (!id.startsWith(OUTSIDE)) parts.append(kind, id);
   for (const id of list.slice(0, MOST_IN_LINK)) parts.append("list", id);
   return `${location.origin}${location.pathname}#${parts}`;
 }
