@@ -283,6 +283,24 @@ def test_a_title_is_compared_with_the_first_of_those_that_repeat_it() -> None:
     assert matched[0].before(2).equal == [0, 1]
 
 
+def test_corrections_have_the_keys_of_the_file_and_no_retracted_or_repeated_entry(
+    check: Check, corpus: Papers
+) -> None:
+    report = check(
+        "@article{a, title={The Maps of Large Trees}, year=2018, doi={10.1234/maps}}"
+        "@article{b, title={Roots of Very Large Trees}, year=2019, doi={10.1234/roots}}"
+        "@article{c, title={Roots of Very Large Trees}, year=2019, doi={10.1234/roots}}"
+    )
+
+    corrected = report.corrections(corpus)
+
+    assert [entry.key for entry in parse_paper_list(corrected, "x").entries] == [
+        "a",
+        "b",
+    ]
+    assert "year = {2020}" in corrected
+
+
 def test_an_entry_that_cannot_be_read_is_a_problem(check: Check) -> None:
     report = check(SAMPLE_OK + "@misc{b, title={B\n")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+import httpx
 import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed")
@@ -118,3 +119,30 @@ def test_a_dropped_folder_and_a_pasted_reference_list_are_taken_for_what_they_ar
     expect(page.locator("#title")).to_have_value(TITLE)
     page.click("#read >> text=Undo")
     expect(page.locator("#known li")).to_have_count(2)
+
+
+def test_a_list_is_checked_and_its_corrections_are_a_bib(
+    page: Any, address: str, sample_index: IndexFolder
+) -> None:
+    text = """@misc{mine, title={Attention Is All You Need}, year=2018}
+        @misc{other, title={A paper of elsewhere, with a long title}}"""
+    file = {"name": "refs.bib", "mimeType": "", "buffer": text.encode()}
+
+    page.set_input_files("#file", files=[file])
+    page.click("text=Check my list: 1 entry has a problem")
+    expect(page.locator("#check")).to_contain_text(
+        "Year: the file has 2018, the corpus 2017"
+    )
+    expect(page.locator("#check summary")).to_contain_text(
+        "1 entry not in this corpus, and not checked"
+    )
+    with page.expect_download() as download:
+        page.click("[data-corrections]")
+
+    corrected = Path(download.value.path()).read_text(encoding="utf-8")
+    answer = httpx.post(f"{address}v1/check", json={"references": text}).json()
+    assert "{mine,\n" in corrected
+    assert "year = {2017}" in corrected
+    assert answer["corrections"] == corrected
+    assert (answer["entries"], answer["found"], answer["with_problem"]) == (2, 1, 1)
+    assert answer["missing"] == ["A paper of elsewhere, with a long title"]

@@ -84,3 +84,42 @@ def test_taken_papers_stay_on_the_shelf_with_notes_and_leave_it_for_other_progra
         expect(other.locator("#shelf textarea").last).to_have_value(
             re.compile("section 2")
         )
+
+
+def test_a_paper_that_no_corpus_has_is_kept_marked_and_exported(
+    page: Any, tmp_path: Path
+) -> None:
+    find(page)
+    page.click(TAKE)
+    page.fill("#add", "https://doi.org/10.1234/nowhere")
+    page.click("#outside")
+    expect(page.locator("#shelf ol li")).to_have_count(2)
+    page.fill(
+        "#add",
+        r"@article{mine20, title={Elsewhere {\"U}ber all}, author={Ada Ärger}, year=2020, journal={J}, volume=7}",
+    )
+    page.press("#add", "Enter")
+
+    expect(page.locator("#shelf ol li").last).to_contain_text(
+        "Elsewhere Über all outside this corpus"
+    )
+    page.locator("#shelf textarea").last.fill("For section 3")
+    with page.expect_download() as download:
+        page.click("[data-shelf=bibtex]")
+    written = read_paper_list(
+        download.value.path().rename(tmp_path / "shelf.bib")
+    ).entries
+    assert len(written) == 3
+    assert written[1].dois == ("10.1234/nowhere",)
+    assert (written[2].title, written[2].year) == ("Elsewhere Über all", 2020)
+    text = (tmp_path / "shelf.bib").read_text(encoding="utf-8")
+    assert "volume = {7}" in text
+    assert "annotation = {For section 3}" in text
+    with page.expect_request("**/page/recommend") as sent:
+        page.click("#again button")
+    assert len(sent.value.post_data_json["cited"]) == 1
+    page.reload()
+    expect(page.locator("#shelf ol li")).to_have_count(3)
+    page.fill("#add", "@article{broken")
+    page.press("#add", "Enter")
+    expect(page.locator("#toast")).to_contain_text("outside")

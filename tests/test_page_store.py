@@ -9,29 +9,23 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed")
 pytest.importorskip("uvicorn", reason="the server is not installed")
 
-from support.browsing import ABSTRACT, HIDE, TAKE, TITLE, edit, expect, find, open_page
+from support.browsing import (
+    ABSTRACT,
+    COPY,
+    FILL,
+    HIDE,
+    RECORDS,
+    TAKE,
+    TITLE,
+    edit,
+    expect,
+    find,
+    open_page,
+)
 
 OTHER = "Colour maps for weather charts"
 OTHER_ABSTRACT = "Rainbow palettes mislead readers who look for fronts and rain."
 TAKEN = "#shelf ol li"
-RECORDS = """() => Object.entries(localStorage).filter(([key]) => key.startsWith("citerec:draft:"))
-  .map(([, text]) => JSON.parse(text))"""
-# copies of the draft that is stored, the oldest first; `isBare`: without its marks
-COPY = """([n, name, isBare]) => {
-  const [draft] = (RECORDS)().sort((a, b) => b.changed - a.changed);
-  for (let i = 0; i < n; i++) {
-    const id = `${name}${i}`, marks = isBare ? {} : draft.marks;
-    const copy = { ...draft, id, title: `${name} ${i}`, changed: 1000 + i, marks };
-    localStorage.setItem(`citerec:draft:${id}`, JSON.stringify(copy));
-  }
-}""".replace("RECORDS", RECORDS)
-FILL = """() => {
-  let text = localStorage.getItem("filler") ?? "";
-  for (let n = 2 ** 22; n >= 1; n /= 2)
-    try {
-      while (true) { localStorage.setItem("filler", text + "x".repeat(n)); text += "x".repeat(n); }
-    } catch {}
-}"""
 # as a tab whose message does not arrive: no event is sent to the tab that writes
 ELSEWHERE = """change => {
   const [draft] = (RECORDS)();
@@ -306,7 +300,7 @@ def test_a_draft_that_goes_elsewhere_stays_in_the_tab_that_has_it_open(
 
     told = page.locator("#unkept")
     expect(told).to_contain_text(
-        "Removed in another tab or with the data of this browser. Only here: this draft."
+        "Removed in another tab or browser, or with the data of this browser. Only here: this draft."
     )
     expect(page.locator("#abstract")).to_have_value(f"{ABSTRACT}And")
     expect(page.locator(TAKEN)).to_have_count(1)

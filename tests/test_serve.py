@@ -856,4 +856,4 @@ def test_the_server_takes_and_answers_what_the_description_says(
             with suppress(Unsatisfiable):  # nothing can be wrong with GET /healthz
                 limits(drawn(check))()
 
-    assert len(operations) == 11
+    assert len(operations) == 12

@@ -195,19 +195,8 @@ def check(
 
 def problem_lines(report: "ReferenceCheck") -> Iterator[str]:
     """Yield the problems in words, those of one entry under a line that names it."""
-    from citerec.match.check import Problem
-
     for place, findings in groupby(report.findings, key=lambda finding: finding.place):
         yield place
         for found in findings:
-            known = f"{found.corpus} ({found.id})".strip()
-            name = found.problem.value.replace("doi", "DOI")
-            described = {
-                Problem.RETRACTED: f"retracted: {known}",
-                Problem.PREPRINT: f"preprint: published in {known}",
-                Problem.NO_DOI: f"no DOI: the corpus has {known}",
-                Problem.DUPLICATE: f"duplicate of {found.corpus}",
-            }
             if found.entry >= 0:
-                differs = f"{name}: the file has {found.file}, the corpus {known}"
-                yield f"  {described.get(found.problem, differs)}"
+                yield f"  {found.described}"

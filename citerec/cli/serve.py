@@ -80,6 +80,12 @@ def serve(
     ] = None,
     settings: Annotated[ServeConfig, SERVE],
     access: Access,
+    desk: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder for the drafts of the page, as files; it opens by the address that is printed."
+        ),
+    ] = None,
     reranker: Annotated[
         list[str] | None,
         typer.Option(
@@ -93,6 +99,7 @@ def serve(
     with extra("serve"):
         from citerec.serve.app import bound, create_app, url
         from citerec.serve.app import serve as run
+        from citerec.serve.desk import Desk
         from citerec.serve.guard import log_to_stderr
         from citerec.serve.service import Service
     from citerec.index.folder import find_index
@@ -113,14 +120,18 @@ def serve(
             else RerankConfig()
         )
         config = config.replace(reranker=how.replace(model=reranker[0]))
+    drafts = None if desk is None else Desk(desk)
     listening = bound(settings)
     load(hide_optional=True)  # before any thread imports a library that it hides
     offered = tuple(name for name in reranker or () if name not in ("auto", "none"))
     service = Service(indexes, dict.fromkeys(indexes, config), settings, offered)
     service.warm_up()
     log_to_stderr(quiet=console.quiet)
-    console.log(f"serving {', '.join(indexes)} at {url(listening)}/ (Ctrl-C to stop)")
-    run(create_app(service), service, listening)
+    opened = "" if drafts is None else f"#desk={drafts.key}"
+    console.log(
+        f"serving {', '.join(indexes)} at {url(listening)}/{opened} (Ctrl-C to stop)"
+    )
+    run(create_app(service, drafts), service, listening)
 
 
 @settings_options

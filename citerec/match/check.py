@@ -8,6 +8,7 @@ from functools import partial
 from citerec.bibliography import publication
 from citerec.bibliography.entry import SERVER, Entry, PaperList, is_preprint_doi
 from citerec.bibliography.keys import name_key, paper_doi, title_key
+from citerec.bibliography.write import bibtex_entry
 from citerec.index.papers import Papers
 from citerec.match.papers import (
     LEAST_WORDS,
@@ -65,6 +66,9 @@ class Problem(StrEnum):
     UNREADABLE = "unreadable"
 
 
+_NOT_CORRECTED = {Problem.RETRACTED, Problem.DUPLICATE, Problem.UNREADABLE}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One problem of one entry."""
@@ -77,6 +81,22 @@ class Finding:
     file: str = ""  # what the file states
     corpus: str = ""  # what the corpus has; of a duplicate, where the earlier entry is
     id: str = ""  # of the paper in the corpus
+
+    @property
+    def described(self) -> str:
+        """The problem in words; empty for an entry that cannot be read, whose place says it."""
+        if self.entry < 0:
+            return ""
+        known = f"{self.corpus} ({self.id})".strip()
+        name = self.problem.value.replace("doi", "DOI")
+        texts = {
+            Problem.RETRACTED: f"retracted: {known}",
+            Problem.PREPRINT: f"preprint: published in {known}",
+            Problem.NO_DOI: f"no DOI: the corpus has {known}",
+            Problem.DUPLICATE: f"duplicate of {self.corpus}",
+        }
+        differs = f"{name}: the file has {self.file}, the corpus {known}"
+        return texts.get(self.problem, differs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +112,28 @@ class ReferenceCheck:
         """How many entries have a problem."""
         readable = {finding.entry for finding in self.findings if finding.entry >= 0}
         return len(readable) + sum(finding.entry < 0 for finding in self.findings)
+
+    def corrections(self, papers: Papers) -> str:
+        """Return the entries that the corpus states otherwise, as it states them, in BibTeX with the keys of the file.
+
+        Retracted papers are left out, and duplicates: what becomes of them is for their author.
+        """
+        left = {
+            finding.entry
+            for finding in self.findings
+            if finding.problem in _NOT_CORRECTED
+        }
+        wrong = {
+            finding.entry: finding
+            for finding in self.findings
+            if finding.entry not in left
+        }
+        rows = papers.rows_of([finding.id for finding in wrong.values()]).tolist()
+        by_row = papers.at(rows)
+        return "\n".join(
+            bibtex_entry(finding.key or finding.id, by_row[row])
+            for finding, row in zip(wrong.values(), rows, strict=True)
+        )
 
 
 def check_references(listed: PaperList, papers: Papers) -> ReferenceCheck:

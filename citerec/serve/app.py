@@ -29,10 +29,12 @@ from citerec.bibliography.keys import paper_doi
 from citerec.errors import CiterecError, OutputError
 from citerec.export import Format, pieces
 from citerec.search import SearchFilter
-from citerec.serve import ServeConfig, page, scholar
+from citerec.serve import ServeConfig, desk, page, scholar
 from citerec.serve.guard import MAX_HEADERS, Guard, ProblemError
 from citerec.serve.requests import (
     PROBLEMS,
+    CheckAnswer,
+    CheckRequest,
     ExportRequest,
     ReadRequest,
     RecommendAnswer,
@@ -108,7 +110,7 @@ api = APIRouter(prefix="/v1", dependencies=[Depends(refuse_unknown)])
 health = APIRouter(tags=["health"])
 
 
-def create_app(service: Service) -> FastAPI:
+def create_app(service: Service, drafts: desk.Desk | None = None) -> FastAPI:
     """Return the application over the open indexes of a service; closing the service is the caller's task."""
     app = FastAPI(
         title="citerec",
@@ -119,7 +121,8 @@ def create_app(service: Service) -> FastAPI:
         responses=PROBLEMS,
     )
     app.state.service, app.state.metrics = service, Metrics(service)
-    for router in (api, scholar.router, health, page.router):
+    app.state.desk = drafts
+    for router in (api, scholar.router, health, page.router, desk.router):
         app.include_router(router)
     for kind in (CiterecError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _on_error)
@@ -272,6 +275,12 @@ async def export(request: Request, body: ExportRequest) -> Response:
         return Response(text, headers=headers, media_type=MEDIA[body.format])
 
     return await answer(request, work, body.index, "uploads")
+
+
+@api.post("/check")
+async def check(request: Request, body: CheckRequest) -> CheckAnswer:
+    """Compare a bibliography with an index: retracted papers, other years, DOIs and titles, preprints, duplicates."""
+    return await answer(request, body.answered, body.index, "uploads")
 
 
 @api.get("/search", response_model=SearchAnswer)

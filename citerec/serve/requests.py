@@ -8,6 +8,8 @@ from dataclasses import replace
 from enum import Enum
 from functools import partial
 from http import HTTPStatus
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
@@ -38,6 +40,8 @@ from citerec.config import (
     setting,
 )
 from citerec.corpus.lists import parse_paper_list
+from citerec.corpus.readers import read_papers
+from citerec.corpus.readers.files import Source
 from citerec.display import some_of
 from citerec.drafts import QueryFile
 from citerec.errors import (
@@ -52,14 +56,15 @@ from citerec.errors import (
 )
 from citerec.export.jsonl import FIELDS, place
 from citerec.files.isolated import isolated
-from citerec.match.check import chosen_papers
+from citerec.index.papers import Papers as Corpus
+from citerec.match.check import check_references, chosen_papers
 from citerec.recommendations import Recommendations
 from citerec.request import NONE, ListedPapers, Request
 from citerec.serve.guard import KINDS, LOG, MEDIA_TYPE, ProblemError, internal_error
 from citerec.serve.service import OpenIndex, Service
 from citerec.serve.uploads import MAX_DRAFT, MAX_QUERIES, read_drafts, within_limits
 from citerec.text import QueryForm
-from citerec.types import MAX_TITLE, StageHit
+from citerec.types import MAX_TITLE, Paper, StageHit
 
 MAX_RESULTS = 1000  # papers of one answer
 MAX_LISTED = 10_000  # entries of a list of papers
@@ -340,7 +345,10 @@ class ExportRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     index: str | None = setting(None, "The name of an index; by default the first.")
-    ids: Papers = Field(description="Their ids, DOIs or titles.", min_length=1)
+    ids: Papers = setting([], "Their ids, DOIs or titles.")
+    outside: Text = setting(
+        "", "Papers that the index does not have, as BibTeX; they come last."
+    )
     format: ReferenceFormat = like(ReferenceConfig, "format")
     style: StyleName = like(ReferenceConfig, "style")
     notes: dict[str, Note] = setting({}, "Notes by id, for bibtex, ris and csl.")
@@ -351,11 +359,15 @@ class ExportRequest(BaseModel):
 
     def written(self, opened: OpenIndex) -> tuple[str, str]:
         """Return the papers as references, and what these lack; ConfigError if a paper is missing, or too many are."""
-        if len(self.ids) > MAX_STYLED and self.format in ("html", "text"):
+        found, _, missing = chosen_papers(paper_list_of(self.ids), opened.index.papers)
+        if self.outside:
+            found += isolated(partial(_bibtex_papers, self.outside), "outside")
+        if not found and not missing:
+            raise ConfigError("ids, outside: there is no paper; give one")
+        if len(found) > MAX_STYLED and self.format in ("html", "text"):
             raise ConfigError(
                 f"ids: html and text take at most {MAX_STYLED} papers at once"
             )
-        found, _, missing = chosen_papers(paper_list_of(self.ids), opened.index.papers)
         if missing:
             message = f"ids: not in this index: {some_of(missing)}; leave these out"
             raise ProblemError("not-found", message)
@@ -363,6 +375,76 @@ class ExportRequest(BaseModel):
         taken = _listed(self.taken_keys, "taken_keys")
         written = references(found, config, self.notes, taken.keys if taken else ())
         return written, notice_of(found, config)
+
+
+def _bibtex_papers(text: str) -> list[Paper]:
+    """Read papers from BibTeX with all that it states of them; BadInputError names an entry that cannot be read."""
+    with TemporaryDirectory(prefix="citerec-") as folder:
+        path = Path(folder) / "outside.bib"
+        path.write_text(text, encoding="utf-8", errors="replace")
+        read = [record.paper for record in read_papers(Source(path, (path,)), "bibtex")]
+    if broken := [paper for paper in read if not isinstance(paper, Paper)]:
+        raise BadInputError("outside", broken[0].message, line=broken[0].line)
+    return [paper for paper in read if isinstance(paper, Paper)]
+
+
+class CheckRequest(BaseModel):
+    """A bibliography to compare with an index, as `citerec check` does."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    index: str | None = setting(None, "The name of an index; by default the first.")
+    references: Papers | Text = Field(
+        description="Ids, DOIs or titles; or the content of a .bib, RIS or CSL-JSON file."
+    )
+
+    def answered(self, opened: OpenIndex) -> "CheckAnswer":
+        """Compare the list with an index."""
+        given = self.references
+        listed = (
+            paper_list_of(given)
+            if isinstance(given, list)
+            else read_list(given, "references")
+        )
+        return checked(listed, opened.index.papers)
+
+
+class CheckAnswer(BaseModel):
+    """What a bibliography and an index state differently."""
+
+    entries: int
+    found: int  # entries that the index has
+    with_problem: int
+    missing: list[str]  # entries that the index does not have: no error of theirs
+    findings: list[
+        dict[str, str]
+    ]  # problem, place, key, title, id, and text: the problem in words
+    corrections: str  # BibTeX with the keys of the file, for the entries that the index states otherwise
+
+
+def checked(listed: PaperList, papers: Corpus) -> CheckAnswer:
+    """Compare a list of references with an index."""
+    report = check_references(listed, papers)
+    _, _, missing = chosen_papers(listed, papers)
+    findings = [
+        {
+            "problem": found.problem.value,
+            "place": found.place,
+            "key": found.key,
+            "title": found.title,
+            "id": found.id,
+            "text": found.described,
+        }
+        for found in report.findings
+    ]
+    return CheckAnswer(
+        entries=report.entries,
+        found=report.found,
+        with_problem=report.with_problem,
+        missing=missing[len(listed.unread) :],
+        findings=findings,
+        corrections=report.corrections(papers),
+    )
 
 
 class Problem(BaseModel):

@@ -20,6 +20,7 @@ interface Taken extends Brief {
   coins: string; // for Zotero
   reasons: string[];
   note: string;
+  bibtex?: string; // of one that no corpus has
 }
 type Marks = Record<Exclude<Mark, "taken">, Named[]> & { taken: Taken[] };
 interface Shelf {
@@ -56,6 +57,17 @@ interface Faults {
   removed: Set<string>; // keys of drafts that another tab removed
   dropped: Draft[]; // to make room
   broken: number; // records that could not be read
+}
+interface Hooks {
+  changed: () => void;
+  removed: (id: string) => void;
+  has: (id: string) => boolean;
+}
+// What a browser knows of the desk: of each draft the tag of its file, and a sum of it as it is here.
+interface Desk {
+  key: string;
+  known: Record<string, [string, string]>;
+  gone: string[]; // removed here, and not there yet
 }
 interface Marked {
   kind: Mark;
@@ -243,6 +255,25 @@ interface Where {
   current: string | null;
 }
 
+// What the corpus states otherwise than a list of references.
+interface Finding {
+  problem: string;
+  place: string; // in the file
+  key: string;
+  title: string;
+  id: string;
+  text: string; // the problem in words
+}
+interface Check {
+  name: string;
+  entries: number;
+  found: number;
+  with_problem: number;
+  missing: string[]; // entries that the corpus does not have
+  findings: Finding[];
+  corrections: string; // BibTeX
+}
+
 interface Read {
   draft: {
     title: string;
@@ -255,6 +286,7 @@ interface Read {
   } | null;
   cited: Named[];
   references: string[];
+  checks: Check[];
   notices: string[];
   unread: string[];
   keys: string[];
@@ -330,7 +362,10 @@ interface Now {
   enlarged: boolean;
   help: boolean;
   drafting: boolean;
+  checks: Check[]; // of the lists that were read last
+  checking: boolean;
   shelf: boolean | null; // whether it was opened or closed
+  desk: { folder: string; fault: string } | null;
   typing: string | null; // the number field that has the focus
   adding: { text: string; found: Brief[] | null; active: number }; // a paper that is looked up
   dropping: boolean;

@@ -71,6 +71,8 @@ def expect(locator: Any) -> Any:
     return of(locator)
 
 
+RECORDS = """() => Object.entries(localStorage).filter(([key]) => key.startsWith("citerec:draft:"))
+  .map(([, text]) => JSON.parse(text))"""
 TAKE = ".row:not(.done) .act.take >> nth=0"  # of the best paper without a mark
 HIDE = ".row:not(.done) .act.hide >> nth=0"
 
@@ -88,6 +90,24 @@ def find(page: Any, draft: dict[str, str] = DRAFT) -> None:
         page.fill(field, text)
     page.click("#find")
     expect(page.locator("#status")).to_contain_text("after")
+
+
+# copies of the draft that is stored, the oldest first; `isBare`: without its marks
+COPY = """([n, name, isBare]) => {
+  const [draft] = (RECORDS)().sort((a, b) => b.changed - a.changed);
+  for (let i = 0; i < n; i++) {
+    const id = `${name}${i}`, marks = isBare ? {} : draft.marks;
+    const copy = { ...draft, id, title: `${name} ${i}`, changed: 1000 + i, marks };
+    localStorage.setItem(`citerec:draft:${id}`, JSON.stringify(copy));
+  }
+}""".replace("RECORDS", RECORDS)
+FILL = """() => {
+  let text = localStorage.getItem("filler") ?? "";
+  for (let n = 2 ** 22; n >= 1; n /= 2)
+    try {
+      while (true) { localStorage.setItem("filler", text + "x".repeat(n)); text += "x".repeat(n); }
+    } catch {}
+}"""
 
 
 def ids(page: Any) -> list[str]:

@@ -8,14 +8,17 @@ from threading import Thread
 import httpx
 
 from citerec.serve.app import create_app, web_server
+from citerec.serve.desk import Desk
 from citerec.serve.service import Service
 
 
 @contextmanager
-def listening(service: Service, port: int = 0) -> Generator[str]:
+def listening(
+    service: Service, port: int = 0, desk: Desk | None = None
+) -> Generator[str]:
     """Serve on loopback until the block ends; yields the URL. Connections that are open then are cut."""
     bound = socket.create_server(("127.0.0.1", port))
-    server = web_server(create_app(service))
+    server = web_server(create_app(service, desk))
     server.config.lifespan = "off"  # the end cuts connections, and waits for nothing
     thread = Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()

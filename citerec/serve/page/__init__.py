@@ -30,6 +30,7 @@ from citerec.serve.requests import (
     MAX_LISTED,
     ReadRequest,
     RecommendRequest,
+    checked,
     for_clients,
     json,
     recommended,
@@ -75,10 +76,11 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/")
-def page(service: Served) -> Response:
+def page(request: Request, service: Served) -> Response:
     """Return the page; it holds nothing of the corpora, which its scripts ask for."""
     filled = {
         "version": version("citerec"),
+        "desk": request.app.state.desk is not None,
         "static": f"static/{DIGEST}",
         "scripts": SCRIPTS,
         "most_bytes": service.settings.max_body_bytes,
@@ -201,7 +203,8 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
     Returns:
         `draft` (`title`, `abstract`, `year`, `authors`, `venue`, `doi`, and as `text` the sentences of each paragraph
         with its section; None for a list of references), `cited` (`id`, `title`, `year` and `retracted` of the papers
-        of the index that are cited), `references` (a line about those of each file), `notices`, `unread` (files, and
+        of the index that are cited), `references` (a line about those of each file), `checks` (what the index states
+        otherwise than each file, as `CheckAnswer`), `notices`, `unread` (files, and
         why) and `keys` (of the bibliographies).
     """
     with TemporaryDirectory(prefix="citerec-") as folder:
@@ -210,6 +213,7 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
         )
     cited = dict[str, dict[str, Any]]()
     references = list[str]()
+    checks = list[dict[str, Any]]()
     for name, listed in read.lists:
         if (entries := len(listed.entries)) > MAX_LISTED:
             fault = f"this has {entries:,} entries; expected at most {MAX_LISTED:,}"
@@ -221,6 +225,9 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
             named = {"id": paper.id, "title": visible(paper.title), "year": paper.year}
             cited[paper.id] = {**named, "retracted": paper.retracted}
         references.append(f"{visible(line)}.")
+        checks.append(
+            {"name": name, **checked(listed, opened.index.papers).model_dump()}
+        )
     instead = "; paste its text into the fields instead"
     faults = [
         BadInputError(fault.path, for_clients(fault.message, instead), line=fault.line)
@@ -233,6 +240,7 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
         "draft": read.draft,
         "cited": [*cited.values()],
         "references": references,
+        "checks": checks,
         "notices": [*map(for_clients, read.notices)],
         "unread": unread,
         "keys": sorted(read.keys),

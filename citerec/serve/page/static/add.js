@@ -1,13 +1,17 @@
-// Adding one paper that the author cites, by words of its title or by its DOI.
+// Adding one paper that the author cites, by words of its title or by its DOI; or one that the
+// corpus does not have to the shelf, by its DOI or BibTeX.
 
 import { setMark } from "./search.js";
-import { Problem, get } from "./server.js";
-import { now, state, update } from "./store.js";
+import { Problem, exported, get } from "./server.js";
+import { OUTSIDE, mark, now, state, update } from "./store.js";
+import { clean, count } from "./text.js";
+import { toast } from "./toast.js";
 
 const MOST = 6,
   READ = 50, // papers, of which those are shown
   LEAST = 3, // characters of a title
   PAUSE = 200; // milliseconds without a key, after which the text is looked up
+const BIBTEX = /^\s*@\w+\s*[{(]/;
 const DOI = /\b10\.\d{4,9}\/\S+/;
 let timer = 0,
   lookingUp = new AbortController();
@@ -19,7 +23,7 @@ export function lookUp(text) {
   lookingUp = new AbortController();
   const { signal } = lookingUp,
     wanted = text.trim();
-  if (wanted.length < LEAST) {
+  if (wanted.length < LEAST || BIBTEX.test(wanted)) {
     update({ adding: { text, found: null, active: 0 } });
     return;
   }
@@ -64,6 +68,37 @@ export function add(paper) {
   lookUp("");
 }
 
+// What is in the field as BibTeX, if the corpus does not have it.
+export function outside() {
+  const { text, found } = now.adding,
+    [doi] = text.match(DOI) ?? [];
+  if (BIBTEX.test(text)) return text;
+  return doi && found?.length === 0 ? `@misc{${doi}, title={${doi}}, doi={${doi}}}` : null;
+}
+
+/** @type {(outside: string) => Promise<void>} */
+export async function keepOutside(outside) {
+  const { index } = state;
+  try {
+    const [csl, bibtex] = await Promise.all(
+      ["csl", "bibtex"].map(format => exported({ index, outside, format })),
+    );
+    const entries = bibtex.text.split(/\n(?=@)/);
+    /** @type {any[]} */
+    const items = JSON.parse(csl.text);
+    items.forEach(({ title, DOI: doi = "", issued }, i) => {
+      const year = Number(issued?.["date-parts"]?.[0]?.[0]) || null;
+      const id = `${OUTSIDE}${doi || title}`;
+      const named = { id, title: clean(title), doi, year, bibtex: entries[i] };
+      mark("taken", { ...named, coins: "", reasons: [], note: "" });
+    });
+    lookUp("");
+    toast(`${count(items.length, "paper")} from outside this corpus put on the shelf`);
+  } catch (error) {
+    toast(clean(error.message));
+  }
+}
+
 /** @type {(event: KeyboardEvent) => void} */
 export function keyed(event) {
   const { found, active } = now.adding;
@@ -72,7 +107,8 @@ export function keyed(event) {
   else if (steps && found?.length) {
     const next = (active + steps + found.length) % found.length;
     update({ adding: { ...now.adding, active: next } });
-  } else if (event.key !== "Enter") return;
+  } else if (event.key !== "Enter" || (!found?.length && !outside())) return;
   else if (found?.length) add(found[active]);
+  else keepOutside(outside() ?? "");
   event.preventDefault(); // Enter would send the form
 }

@@ -1,7 +1,7 @@
 // All drafts in a file, and back: for another browser, and for what this one does not keep.
 
 import { save } from "./browser.js";
-import { EMPTY, broken, draftIn, faults, keyOf, merged, read } from "./kept.js";
+import { EMPTY, broken, draftIn, faults, keyOf, read, united } from "./kept.js";
 import { drafts, setAside, update } from "./store.js";
 import { count } from "./text.js";
 import { toast } from "./toast.js";
@@ -34,8 +34,7 @@ export function openDrafts({ drafts: listed }) {
   for (const draft of found) {
     const here = read(keyOf(draft.id), EMPTY);
     if (!here) added++;
-    const [older, newer] = [here ?? draft, draft].sort((a, b) => a.changed - b.changed);
-    setAside(merged(EMPTY, newer, older));
+    setAside(united(here ?? draft, draft));
   }
   const unread = given.length - found.length;
   const fault = `${count(unread, "draft")} of the file could not be read, and is left out.`;

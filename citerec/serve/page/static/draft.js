@@ -72,7 +72,7 @@ export function write(name, text) {
 /** @returns {string | object} */
 export function request() {
   const { taken, cited, hidden } = marks();
-  const known = [...cited, ...taken];
+  const known = [...cited, ...taken.filter(one => !one.bibtex)];
   /** @type {(papers: Named[]) => string[] | null} */
   const ids = papers => (papers.length ? papers.map(paper => paper.id) : null);
   const common = {

@@ -132,7 +132,7 @@ export async function take(files) {
 
 // Shows what was read, and marks what is cited.
 /** @type {(read: Read) => void} */
-function shown({ draft, cited, references, notices, unread, keys }) {
+function shown({ draft, cited, references, checks, notices, unread, keys }) {
   state.keys = [...new Set([...state.keys, ...keys])];
   const fresh = cited.filter(({ id }) => [null, "hidden"].includes(markOf(id)));
   for (const paper of fresh) mark("cited", shelved(paper));
@@ -142,7 +142,7 @@ function shown({ draft, cited, references, notices, unread, keys }) {
     update({ read: null });
   };
   const lines = { references, notices, unread };
-  update({ read: { isDraft: Boolean(draft), marked: fresh.length, ...lines, undo } });
+  update({ checks, read: { isDraft: Boolean(draft), marked: fresh.length, ...lines, undo } });
   $(draft && !draft.title ? "#title" : "#find").focus();
   if (!draft && state.searched) find();
 }

@@ -75,6 +75,10 @@ function storage(name, second) {
 export const tab = storage("sessionStorage");
 export const kept = storage("localStorage", tab); // what has no room there outlives a reload
 
+// What hears of each draft that is written or removed here; the desk has a copy of those it `has`.
+/** @type {Hooks} */
+export const hooks = { changed() {}, removed() {}, has: () => false };
+
 /** @type {Faults} */
 export const faults = { removed: new Set(), dropped: [], broken: 0 };
 
@@ -220,6 +224,7 @@ export function write(draft) {
     text = JSON.stringify(whole);
   faults.removed.delete(key);
   if (kept.setItem(key, text) || makeRoom(key, text)) bases.set(key, text);
+  hooks.changed();
   return whole;
 }
 
@@ -253,6 +258,7 @@ export function retry(open) {
     const text = draft ? JSON.stringify(draft) : (kept.getItem(key) ?? "");
     if (draft && draft.id === open?.id) Object.assign(open, draft);
     if (kept.setItem(key, text) && draft) bases.set(key, text);
+    hooks.changed();
   }
 }
 
@@ -261,6 +267,7 @@ export function remove(id) {
   faults.removed.delete(keyOf(id));
   bases.delete(keyOf(id));
   kept.removeItem(keyOf(id));
+  hooks.removed(id);
 }
 
 // Another tab, or the author in the settings of the browser, removed this draft: the tab has it.
@@ -299,6 +306,13 @@ export function merged(base, mine, theirs) {
     return [index, of];
   });
   return { ...theirs, ...Object.fromEntries(own), marks: Object.fromEntries(marks) };
+}
+
+// Two states of a draft: the text that was changed last stays, and all marks and notes of both.
+/** @type {(one: Draft, other: Draft) => Draft} */
+export function united(one, other) {
+  const [older, newer] = [one, other].sort((a, b) => a.changed - b.changed);
+  return merged(EMPTY, newer, older);
 }
 
 /** @type {(marks?: Marks) => Map<string, Marked>} */

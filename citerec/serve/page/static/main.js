@@ -5,6 +5,7 @@ import { watchPlanes } from "./figure.js";
 import { dropping } from "./files.js";
 import { request } from "./draft.js";
 import { pressed } from "./keys.js";
+import * as desk from "./desk.js";
 import { find } from "./search.js";
 import { get } from "./server.js";
 import { chooseIndex, drawnBy, now, state, update } from "./store.js";
@@ -29,6 +30,10 @@ async function start() {
   now.indexes = (await get("v1/index")).indexes;
   chooseIndex(state.index);
   store.start({ adopted, changed: elsewhere });
+  const isOpened = await desk.start();
+  const [latest] = store.drafts();
+  if (isOpened && store.isEmpty() && latest) store.open(latest.id); // a browser that had nothing
+  chooseIndex(state.index);
   keepFocus();
   watchPlanes();
   dropping();

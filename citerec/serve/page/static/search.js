@@ -6,7 +6,18 @@ import { request, settle } from "./draft.js";
 import { filtered, prune } from "./facets.js";
 import { NO_NEWS, recorded } from "./news.js";
 import { Problem, exported, search } from "./server.js";
-import { NO_LIST, keep, looks, mark, markOf, marks, now, settled, state } from "./store.js";
+import {
+  NO_LIST,
+  OUTSIDE,
+  keep,
+  looks,
+  mark,
+  markOf,
+  marks,
+  now,
+  settled,
+  state,
+} from "./store.js";
 import { update } from "./store.js";
 import { clean, count, dressed, sentence, shortened } from "./text.js";
 import { toast } from "./toast.js";
@@ -257,17 +268,24 @@ const FILES = {
   doi: ["dois.txt", "text/plain"],
 };
 
+// The id of a paper for the server; of one that no corpus has, its citation key.
+/** @type {(paper: Taken) => string} */
+const keyOf = ({ id, bibtex }) => bibtex?.match(/\{([^,\s]+)/)?.[1] ?? id;
+
 // What is asked of the server: papers as references, with notes, and with citation keys that the
 // bibliography of the draft does not have.
 /** @type {(ids: string[], format: string) => object} */
 export function exporting(ids, format) {
-  const notes = marks().taken.filter(one => one.note && ids.includes(one.id));
+  const given = marks().taken.filter(one => ids.includes(one.id)),
+    notes = given.filter(one => one.note),
+    outside = given.filter(one => one.bibtex);
   return {
     index: state.index,
-    ids,
+    ids: ids.filter(id => !id.startsWith(OUTSIDE)),
+    outside: outside.map(one => one.bibtex).join("\n"),
     format,
     style: looks.style || "apa",
-    notes: Object.fromEntries(notes.map(one => [one.id, one.note.slice(0, MOST_NOTE)])),
+    notes: Object.fromEntries(notes.map(one => [keyOf(one), one.note.slice(0, MOST_NOTE)])),
     taken_keys: state.keys,
   };
 }

@@ -9,7 +9,13 @@ const MOST_ATTEMPTS = 60;
 const TOKEN = "citerec-token"; // forgotten when the tab is closed
 const SILENT = 90_000; // milliseconds without an answer after which a request counts as lost
 
-export class Problem extends Error {}
+export class Problem extends Error {
+  /** @param {string} message */
+  constructor(message, status = 0) {
+    super(message);
+    this.status = status;
+  }
+}
 
 class Unreachable extends Error {}
 class Locked extends Error {}
@@ -25,7 +31,8 @@ class Busy extends Error {
 async function problemOf(response) {
   const { detail, title } = await response.json().catch(() => ({})); // no JSON: a proxy, perhaps
   const text = typeof detail === "string" ? detail : (detail?.[0]?.msg ?? title);
-  return new Problem(text || `The server answered ${response.status} ${response.statusText}.`);
+  const said = text || `The server answered ${response.status} ${response.statusText}.`;
+  return new Problem(said, response.status);
 }
 
 /** @type {(path: string, options: RequestInit) => Promise<Response>} */

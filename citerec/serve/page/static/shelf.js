@@ -75,7 +75,9 @@ export async function openShelf({ index, draft, papers: listed, rejected }) {
     const paper = known.get(id);
     if (paper) mark("hidden", paper);
   }
-  for (const { id, note, reasons } of taken) {
+  for (const one of taken) {
+    const { id, note, reasons } = one;
+    if (one.bibtex) known.set(id, { ...shelved(one), bibtex: `${one.bibtex}` });
     const paper = known.get(id);
     const former = marks().taken.find(one => one.id === id);
     const stated = Array.isArray(reasons) ? reasons.map(clean) : [];

@@ -5,14 +5,16 @@
 // `update` changes it and draws the page anew.
 
 import * as records from "./kept.js";
-import { EMPTY, KINDS, OPEN, PAGE, drafts, hasContent, kept, keyOf, read } from "./kept.js";
+import { EMPTY, KINDS, OPEN, PAGE, drafts, hasContent, hooks, kept, keyOf, read } from "./kept.js";
 import { tab, write } from "./kept.js";
 import { clean } from "./text.js";
 
 const MOST_DRAFTS = 30, // without marks
   MOST_IN_LINK = 100; // papers of a list
 const MOST_TEXT = 2000; // characters of a sentence or title
-const SETTINGS = "the settings of this page";
+export const OUTSIDE = "outside:"; // how ids of papers begin that no corpus has
+const SETTINGS = "the settings of this page",
+  UNREAD = "a record that cannot be read";
 const LOOKS = { theme: "auto", shortcuts: true, latest: "", style: "apa" };
 /** @type {Marks} */
 const NO_MARKS = { taken: [], cited: [], hidden: [] };
@@ -50,7 +52,10 @@ export const now = {
   enlarged: false,
   help: false,
   drafting: false,
+  checks: [],
+  checking: false,
   shelf: null,
+  desk: null,
   typing: null,
   adding: { text: "", found: null, active: 0 },
   dropping: false,
@@ -151,7 +156,8 @@ export function keep() {
   if (looks.latest !== state.id) {
     looks.latest = state.id;
     keepLooks();
-    for (const { id } of records.withoutMarks().slice(MOST_DRAFTS)) if (id !== state.id) remove(id);
+    for (const { id } of now.desk ? [] : records.withoutMarks().slice(MOST_DRAFTS))
+      if (id !== state.id) remove(id);
   }
   if (wasView) handlers.adopted();
 }
@@ -220,7 +226,8 @@ export function unkept(isRemoved = false) {
     .filter(key => records.faults.removed.has(key) === isRemoved)
     .flatMap(key => {
       if (key === PAGE) return [SETTINGS];
-      if (!key.startsWith(keyOf(""))) return ["a record that cannot be read"];
+      if (!key.startsWith(keyOf(""))) return key.includes("broken:") ? [UNREAD] : [];
+      if (!isRemoved && hooks.has(key.slice(keyOf("").length))) return [];
       const draft = read(key, EMPTY);
       return draft && hasContent(draft) ? [nameOf(draft)] : [];
     });
@@ -275,7 +282,8 @@ export function link(list) {
   if (state.year) parts.set("year", String(state.year));
   if (state.yearMax) parts.set("year_max", String(state.yearMax));
   if (state.yearMin) parts.set("year_min", String(state.yearMin));
-  for (const kind of KINDS) for (const { id } of marks()[kind]) parts.append(kind, id);
+  for (const kind of KINDS)
+    for (const { id } of marks()[kind]) if (!id.startsWith(OUTSIDE)) parts.append(kind, id);
   for (const id of list.slice(0, MOST_IN_LINK)) parts.append("list", id);
   return `${location.origin}${location.pathname}#${parts}`;
 }

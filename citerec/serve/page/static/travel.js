@@ -126,7 +126,8 @@ export function removeDraft(draft) {
 }
 
 export function forgetAll() {
-  if (!confirm("Forget all drafts and shelves of this browser? This cannot be undone.")) return;
+  const rest = now.desk ? "The files of the desk stay." : "This cannot be undone.";
+  if (!confirm(`Forget all drafts and shelves of this browser? ${rest}`)) return;
   now.running?.abort();
   forget();
   history.replaceState(null, "", location.pathname);

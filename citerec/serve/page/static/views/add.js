@@ -2,23 +2,28 @@
 
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { live } from "../vendor/lit-html-3.3.3/directives/live.js";
-import { add, keyed, lookUp } from "../add.js";
+import { add, keepOutside, keyed, lookUp, outside } from "../add.js";
 import { now } from "../store.js";
 import { clean } from "../text.js";
-import { onValue, withdrawn } from "./parts.js";
+import { link, onValue, withdrawn } from "./parts.js";
 
 export function adding() {
   const { text, found, active } = now.adding;
-  const isOpen = Boolean(found?.length);
+  const isOpen = Boolean(found?.length),
+    other = outside();
   return html`<div class="field adding">
     <label for="add">Add a paper that you cite</label>
     <input id="add" role="combobox" aria-autocomplete="list" aria-controls="add-list"
       aria-expanded=${isOpen} aria-activedescendant=${isOpen ? `add-${active}` : nothing}
-      autocomplete="off" placeholder="Words of its title, or its DOI" .value=${live(text)}
+      autocomplete="off" placeholder="Words of its title, its DOI, or BibTeX" .value=${live(text)}
       @input=${onValue(lookUp)} @keydown=${keyed} />
     <ul id="add-list" role="listbox" aria-label="Papers of the corpus" ?hidden=${!isOpen}
       >${found?.map((paper, i) => option(paper, i, i === active))}</ul>
-    <p class="hint" role="status">${found && !isOpen ? "Not in this corpus." : nothing}</p>
+    <p class="hint" role="status">${found && !isOpen ? "Not in this corpus. " : nothing}${
+      other
+        ? link("Keep it on the shelf all the same", () => keepOutside(other), "outside")
+        : nothing
+    }</p>
   </div>`;
 }
 

@@ -36,8 +36,11 @@ function content() {
     <button type="button" id="save-drafts" ?disabled=${!found.length} @click=${saveDrafts}
       >Save all in a file</button>
     <button type="button" id="open-file" @click=${openFile}>Open a file…</button>
-    <p class="hint">They are kept in this browser only: those with marks, and the latest 30
-      without.</p>`;
+    <p class="hint">${
+      now.desk?.folder
+        ? html`They are files in <code>${now.desk.folder}</code>, too.`
+        : html`They are kept in this browser only: those with marks, and the latest 30 without.`
+    }</p>`;
 }
 
 /** @type {(draft: Draft) => View} */

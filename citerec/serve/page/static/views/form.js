@@ -157,6 +157,14 @@ function whole() {
   return html`<p class="hint">${text}</p>`;
 }
 
+const openCheck = () => update({ checking: true });
+
+function checkName() {
+  const n = now.checks.reduce((sum, one) => sum + one.with_problem, 0);
+  const wrong = `${count(n, "entry", "entries")} ${n === 1 ? "has" : "have"} a problem`;
+  return `Check my list: ${n ? wrong : "no problem was found"}`;
+}
+
 /** @type {(question: NonNullable<Now["question"]>) => View} */
 const question = ({ title, undo }) =>
   html`<p>A new draft, with no marks yet; “<span dir="auto">${clean(title)}</span>” keeps its own,
@@ -184,6 +192,7 @@ function read(read) {
       : nothing,
     references.map(line => html`<p dir="auto">${clean(line)}</p>`),
     marked ? fresh : nothing,
+    now.checks.length ? html`<p>${link(checkName(), openCheck, "open-check")}</p>` : nothing,
     unread.map(line => html`<p class="fault" dir="auto">${clean(line)}</p>`),
     html`<details>
       <summary>What was read</summary>

@@ -51,7 +51,12 @@ function item(paper) {
   const { id, title, year, reasons, note, coins } = paper;
   const name = clean(title) || "Untitled";
   return html`<li>
-    ${named(paper)} <span class="year">${year ?? ""}</span>
+    ${
+      paper.bibtex
+        ? html`<span class="named" dir="auto">${name} <i class="hint">outside this corpus</i></span>`
+        : named(paper)
+    }
+    <span class="year">${year ?? ""}</span>
     <button type="button" class="quiet" title="Take it off the shelf"
       aria-label="Take it off the shelf: ${name}" @click=${() => setMark(paper, null)}
       >${icon("close")}</button>

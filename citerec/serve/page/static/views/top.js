@@ -3,6 +3,7 @@
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { saveDrafts } from "../backup.js";
 import { $, motion } from "../browser.js";
+import { behind } from "../desk.js";
 import { faults, kept } from "../kept.js";
 import { keepLooks, looks, marks, nameOf, now, restore, state, unkept, update } from "../store.js";
 import { count } from "../text.js";
@@ -74,6 +75,8 @@ export const trouble = () =>
     ${unkeptNotice()}
   </div>`;
 
+const { desk: hasDesk } = document.documentElement.dataset;
+
 /** @type {(names: string[]) => string} */
 const listed = names =>
   `${names.slice(0, 3).join(", ")}${names.length > 3 ? `, and ${names.length - 3} more` : ""}`;
@@ -91,8 +94,16 @@ function unkeptNotice() {
   const line = (text, names) => (names.length ? [`${text}: ${listed(names)}.`] : []);
   const lines = [
     line(`${why}. In this tab alone, until it is closed`, unkept()),
-    line("Removed in another tab or with the data of this browser. Only here", unkept(true)),
+    line(
+      "Removed in another tab or browser, or with the data of this browser. Only here",
+      unkept(true),
+    ),
     line("The storage was full. Without marks, and removed to make room", dropped.map(nameOf)),
+    now.desk?.fault ? [now.desk.fault] : [],
+    line("Not in the folder of the desk yet, but in this browser", now.desk?.fault ? behind() : []),
+    hasDesk && !now.desk
+      ? ["Drafts are files here: open the address that citerec serve prints."]
+      : [],
     line("Could not be read, and is set aside", broken ? [count(broken, "record")] : []),
   ].flat();
   const close = () => {

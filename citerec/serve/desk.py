@@ -1,0 +1,151 @@
+"""`citerec serve --desk FOLDER`: the drafts of the page as files of the server's user.
+
+    FOLDER/key                          what opens the desk: it is in the address that `citerec serve` prints
+    FOLDER/late-interaction-m3k2x9.json one draft: its text, and for each corpus the shelf with notes and other marks
+    FOLDER/removed/                     drafts that were removed on the page
+
+A browser keeps its drafts, too, and works while the server does not run. It sends a draft with the tag of the file that
+it knows; a file that another browser changed since is not overwritten: the browser joins both, and sends it again.
+"""
+
+import hashlib
+import hmac
+import os
+import re
+from pathlib import Path
+from secrets import token_hex
+from threading import Lock
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Depends, Request
+from fastapi import Path as InPath
+from pydantic import BaseModel
+
+from citerec.bibliography.keys import title_key
+from citerec.errors import writing
+from citerec.files.atomic import replacing
+from citerec.serve.guard import ProblemError
+
+KEY = "key"
+REMOVED = "removed"
+MOST_NAME = 50  # characters of a title in the name of a file
+router = APIRouter(prefix="/desk", include_in_schema=False)
+
+
+class DeskDraft(BaseModel):
+    """A draft as the page has it, and the tag of the file that it knows."""
+
+    draft: dict[str, Any]
+    tag: str = ""
+
+
+class Desk:
+    """A folder of drafts, one JSON file each."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the folder, or make one that its user alone may read."""
+        self.folder = folder
+        self._lock = Lock()
+        with writing(folder):
+            (folder / REMOVED).mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.chmod(0o700)
+            key = folder / KEY
+            if not key.exists():
+                self._write(key, token_hex(16).encode())
+            self.key = key.read_text(encoding="ascii").strip()
+
+    def tags(self) -> dict[str, str]:
+        """Return the tag of each draft by its id."""
+        return {name: _tag(path.read_bytes()) for name, path in self._files().items()}
+
+    def read(self, name: str) -> DeskDraft:
+        """Return a draft with its tag."""
+        path = self._files().get(name)
+        if path is None:
+            raise ProblemError("not-found", "this draft is not on the desk")
+        data = path.read_bytes()
+        return DeskDraft(draft=orjson.loads(data), tag=_tag(data))
+
+    def put(self, name: str, sent: DeskDraft) -> str:
+        """Write a draft and return its tag; a file with another tag than the one sent is left as it is."""
+        with self._lock, writing(self.folder):
+            old = self._files().get(name)
+            if old and _tag(old.read_bytes()) != sent.tag:
+                raise ProblemError("replaced", "another browser changed this draft")
+            words = "-".join(
+                re.findall(r"\w+", title_key(str(sent.draft.get("title"))))
+            )
+            path = self.folder / f"{words[:MOST_NAME]}-{name}.json"
+            data = orjson.dumps(sent.draft, option=orjson.OPT_INDENT_2)
+            self._write(path, data)
+            if old and old != path:
+                old.unlink()
+            return _tag(data)
+
+    def remove(self, name: str) -> None:
+        """Put the file of a draft among the removed ones."""
+        with self._lock, writing(self.folder):
+            if path := self._files().get(name):
+                path.replace(self.folder / REMOVED / path.name)
+
+    def _files(self) -> dict[str, Path]:
+        """Return the file of each draft; of two that a killed server left, the later one."""
+        found = self.folder.glob("*-*.json")
+        by_age = sorted(found, key=lambda path: path.stat().st_mtime_ns)
+        return {path.stem.rpartition("-")[2]: path for path in by_age}
+
+    def _write(self, path: Path, data: bytes) -> None:
+        with replacing(path) as temporary:
+            temporary.touch(0o600)
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+
+
+def _tag(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def _desk(request: Request) -> Desk:
+    """Return the desk of the server for those who have its key: other users of the machine reach the port, too."""
+    desk: Desk | None = request.app.state.desk
+    if desk is None:
+        raise ProblemError(
+            "not-found", "this server keeps no drafts; start it with --desk FOLDER"
+        )
+    key = request.headers.get("citerec-desk", "").encode()
+    if not hmac.compare_digest(key, desk.key.encode()):
+        detail = "the desk opens by the address that citerec serve prints"
+        raise ProblemError("unauthorized", detail, status=403)
+    return desk
+
+
+Opened = Annotated[Desk, Depends(_desk)]
+Id = Annotated[str, InPath(pattern="^[a-z0-9]{1,40}$")]
+
+
+@router.get("")
+def tags(desk: Opened) -> dict[str, Any]:
+    """Return where the desk is, and the tag of each draft."""
+    return {"folder": str(desk.folder), "tags": desk.tags()}
+
+
+@router.get("/{name}")
+def read(desk: Opened, name: Id) -> DeskDraft:
+    """Return a draft."""
+    return desk.read(name)
+
+
+@router.put("/{name}")
+def put(desk: Opened, name: Id, sent: DeskDraft) -> dict[str, str]:
+    """Keep a draft; 409 if another browser changed it since."""
+    return {"tag": desk.put(name, sent)}
+
+
+@router.delete("/{name}")
+def remove(desk: Opened, name: Id) -> dict[str, str]:
+    """Put a draft among the removed ones."""
+    desk.remove(name)
+    return {}
