@@ -233,6 +233,7 @@ def _wos(
     listing: str,
     folder: str = "",
     *,
+    files: str = WOS_FILES,
     bibtex_ids: bool = False,
 ) -> Dataset:
     """Describe a corpus of exports of Web of Science that lie in a public repository."""
@@ -246,7 +247,7 @@ def _wos(
         Repository(
             name=repository,
             commit=commit,
-            files=escape(folder) + WOS_FILES,
+            files=escape(folder) + files,
             listing=listing,
         ),
     )
@@ -304,7 +305,8 @@ DATASETS: Mapping[str, Dataset] = {
             "labour, management, sociology of work",
             "Pufan-Huang/SysRev-Collective",
             "7cd887c3fb69e906c6a8ef4f30ff7c1c2951a975",
-            "570e3a47d3e1ad00c665f4116d849fe174a3b43a1149be3c9de7d23f0ee470ff",
+            "433755492e5d7cb1ef9734bb3fbf835cbbf4f4f7e122bafcf9d58d4ff085fcc2",
+            files=r".*\.txt",
         ),
         _wos(
             "ecology",
