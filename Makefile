@@ -96,9 +96,11 @@ attack: $(VENV)/dev.ok ## Attack a running server; what held goes to experiments
 fuzz: $(VENV)/dev.ok ## Feed damaged inputs to everything that reads one, for MINUTES=30
 	OMP_NUM_THREADS=1 $(BIN)/python experiments/fuzz.py --minutes $(MINUTES)
 
-# Of corpora in ../shared/data; a row whose corpus is missing says so.
+# Of the bundled sample, and of corpora in ../shared/data or fetched by `citerec datasets fetch`; a row without its
+# corpus says so.
 reproduce: $(VENV)/citerec.ok ## Rerun small rows of the tables: OK, near or FAIL
-	$(BIN)/citerec experiment run --results .cache/results experiments/ranker/ecology_ranker.toml \
+	$(BIN)/citerec experiment run --results .cache/results experiments/sample/bm25.toml experiments/sample/rrf.toml \
+		experiments/ranker/ecology_ranker.toml \
 		$(patsubst %,experiments/bm25/%.toml,vis vis_key vis_title ecology)
 
 $(VENV)/release.ok: $(VENV)/python.ok pyproject.toml

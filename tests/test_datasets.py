@@ -1,8 +1,11 @@
 """The datasets of the literature: fetching, corpora and splits on fixtures of their published formats."""
 
+import csv
 import gzip
+import hashlib
 import io
 import json
+import re
 import tarfile
 import zipfile
 from collections.abc import Generator, Sequence
@@ -10,6 +13,7 @@ from dataclasses import replace
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
 import pytest
 from support.http_server import Handler, running
@@ -20,16 +24,18 @@ from citerec.cli import run
 from citerec.errors import BadInputError, ConfigError, OutputError
 from citerec.index.folder import IndexFolder, open_index
 from citerec.index.splits import read_ids, write_splits
+from citerec.lab.datasets import public
 from citerec.lab.datasets.catalogue import (
     DATASETS,
     PAPERS,
     SCIDOCS_FILES,
     Dataset,
-    DatasetError,
     DatasetFile,
 )
+from citerec.lab.datasets.convert import KIND, SHEET
 from citerec.lab.datasets.fetch import DatasetRecord, FetchConfig, fetch, read_record
 from citerec.lab.datasets.prepare import corpus_statistics
+from citerec.lab.datasets.public import DatasetError, Repository
 from citerec.lab.datasets.without import drop_train_queries
 from citerec.types import no_progress
 
@@ -481,3 +487,244 @@ def test_a_file_has_several_places_and_may_be_in_an_archive(
     with pytest.raises(DatasetError, match="cannot be reached"):
         offline = toy(DatasetFile(name="x", urls=("http://127.0.0.1:9/x",)))
         fetch(offline, tmp_path / "off", FetchConfig(), no_progress, lambda _: None)
+
+
+# --- public corpora
+
+WOS = """FN Clarivate
+VR 1.0
+PT J
+AU Lee, Ann
+TI Counting &amp; marking seals
+AB We mark
+   seals twice.
+SO J SEALS
+VL 7
+BP 11
+PY 2001
+UT WOS:1
+ER
+
+PT J
+AU Wu, B
+TI Marks that last
+CR Lee A, 2001, J SEALS, V7, P11
+   Nobody N, 1999, J ELSE, V1, P1
+DI 10.1000/MARKS
+PY 2003
+UT WOS:2
+ER
+
+PT J
+AU Roe, C
+TI A review of marks
+CR Wu B, 2003, J SEALS, V9, P1, DOI 10.1000/marks
+   Lee A, 2001, J SEALS, V7, P11
+PY 2005
+UT WOS:3
+ER
+"""
+JATS = """<!DOCTYPE article PUBLIC "x" "y">
+<article><front><journal-meta><journal-title>eSeals</journal-title></journal-meta><article-meta>
+<article-id pub-id-type="doi">10.7554/{number}</article-id>
+<title-group><article-title>How {number} <italic>seals</italic> swim in the dark of winter</article-title></title-group>
+<contrib-group><contrib><name><surname>Lee</surname><given-names>Ann</given-names></name></contrib></contrib-group>
+<pub-date><year>{year}</year></pub-date><abstract><p>They do<xref>1</xref>.</p></abstract></article-meta></front>
+<back><ref-list>{references}</ref-list></back></article>
+"""
+REFERENCE = """<ref><element-citation><article-title>{title}</article-title><year>{year}</year>
+<name><surname>Ray</surname></name></element-citation></ref>"""
+BOOK = "The book of seals, as everybody knows it"
+
+
+def article(number: str, year: int, *cites: tuple[str, int]) -> bytes:
+    references = "".join(REFERENCE.format(title=t, year=y) for t, y in cites)
+    return JATS.format(number=number, year=year, references=references).encode()
+
+
+def vis_article(number: int, title: str, abstract: str) -> dict[str, Any]:
+    people = {"authors": [{"full_name": "Ann Lee"}]}
+    doi = f"10.1109/vis.{number}"
+    return {"doi": doi, "title": title, "abstract": abstract, "authors": people}
+
+
+def table_of(*rows: dict[str, str]) -> bytes:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue().encode()
+
+
+def published(
+    server: Server, name: str, repositories: Sequence[dict[str, bytes]]
+) -> Dataset:
+    """Serve small repositories in place of those of a dataset, as GitHub would; return the dataset of these."""
+    dataset = DATASETS[name]
+    served: list[Repository] = []
+    for repository, files in zip(dataset.repositories, repositories, strict=True):
+        at = f"{repository.name}/{repository.commit}"
+        hashes = {
+            path: hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+            for path, data in files.items()
+        }
+        for path, data in files.items():
+            server.files[f"/raw/{at}/{quote(path)}"] = data
+        tree = [
+            {"type": "blob", "path": path, "sha": hashes[path], "size": len(data)}
+            for path, data in {**files, "LICENSE": b""}.items()
+            if path in hashes
+        ]
+        tree.append({"type": "tree", "path": "data", "sha": "0"})
+        listing = f"/repos/{repository.name}/git/trees/{repository.commit}?recursive=1"
+        server.files[listing] = json.dumps({"tree": tree}).encode()
+        wanted = sorted(p for p in files if re.fullmatch(repository.files, p))
+        lines = "".join(f"{hashes[path]} {path}\n" for path in wanted)
+        digest = hashlib.sha256(lines.encode()).hexdigest()
+        served.append(replace(repository, listing=digest))
+    return replace(dataset, repositories=tuple(served))
+
+
+@pytest.fixture
+def github(server: Server, monkeypatch: MonkeyPatch) -> Server:
+    monkeypatch.setattr(public, "API", server.url)
+    monkeypatch.setattr(public, "RAW", f"{server.url}/raw")
+    return server
+
+
+def papers_in(folder: Path) -> dict[str, dict[str, Any]]:
+    with gzip.open(folder / "corpus.jsonl.gz", "rt") as file:
+        return {record["id"]: record for record in map(json.loads, file)}
+
+
+def fetched(dataset: Dataset, folder: Path) -> DatasetRecord:
+    return fetch(dataset, folder, FetchConfig(), no_progress, lambda _: None)
+
+
+def test_exports_of_web_of_science_become_a_corpus(
+    github: Server, tmp_path: Path
+) -> None:
+    files = {"a b.txt": WOS.encode(), "notes.txt": b"Nothing", "plot.png": b"\x89PNG"}
+    dataset = published(github, "labour", [files])
+
+    record = fetched(dataset, tmp_path / "labour")
+
+    papers = papers_in(tmp_path / "labour")
+    first = papers["WOS:1"]
+    assert first["title"] == "Counting & marking seals"
+    assert first["abstract"] == "We mark seals twice."
+    cited = {docid: paper["citations"] for docid, paper in papers.items()}
+    assert cited == {"WOS:1": [], "WOS:2": ["WOS:1"], "WOS:3": ["WOS:1", "WOS:2"]}
+    assert read_ids(tmp_path / "labour" / "splits" / "test.ids") == ["WOS:3"]
+    assert (record.counts["papers"], record.counts["citations"]) == (3, 3)
+    assert "not to be passed on" in record.licence
+    requests = len(github.ranges)
+    fetch(
+        dataset,
+        tmp_path / "labour",
+        FetchConfig(force=True),
+        no_progress,
+        lambda _: None,
+    )
+    assert len(github.ranges) == requests + 1  # the listing alone
+
+
+def test_papers_of_vis_are_joined_from_their_tables(
+    github: Server, tmp_path: Path
+) -> None:
+    long = "We draw graphs so that everybody can read what is in them."
+    articles = [
+        vis_article(1, "Drawing graphs", long),
+        vis_article(2, "Reading graphs", long),
+        vis_article(3, "Message from the chairs", long),
+    ]
+    results = "vispubdata-update/results"
+    no_journals = {
+        "DOI": "10.1109/tvcg.4",
+        "Title": "Graphs in journals",
+        "Abstract": long,
+        "Year": "2003",
+        "AuthorNames": "Bo Wu;Ann Lee",
+        "Journal": "TVCG",
+    }
+    cited = {
+        "DOI": "10.1109/vis.2",
+        "citedPapers": "10.1109/VIS.1;10.9/x",
+        "citedPapersWithoutDOI": "",
+    }
+    of_journals = {
+        **cited,
+        "DOI": "10.1109/tvcg.4",
+        "citedPapers": "https://doi.org/10.1109/vis.2",
+    }
+    sheet = {
+        "Paper DOI": "10.1109/vis.1",
+        "Paper Title": "Drawing graphs",
+        "Abstract": "",
+        "Year": "2001",
+        "Conference": "InfoVis",
+        "Deduped author names": "Ann Lee",
+        "References": "",
+        KIND: "C",
+    }
+    update = {
+        "vispubdata-update/2002/original_data/articles-InfoVis.json": json.dumps(
+            {"articles": articles}
+        ).encode(),
+        f"{results}/vispubdata-update-journals.csv": table_of(no_journals),
+        f"{results}/citations_references_vispubdata.csv": table_of(cited),
+        f"{results}/citations_references_journals_vispubdata.csv": table_of(
+            of_journals
+        ),
+    }
+    dataset = published(github, "vis", [update, {SHEET: table_of(sheet)}])
+
+    fetched(dataset, tmp_path / "vis")
+
+    papers = papers_in(tmp_path / "vis")
+    assert {docid: paper["citations"] for docid, paper in papers.items()} == {
+        "10.1109/tvcg.4": ["10.1109/vis.2"],
+        "10.1109/vis.1": [],
+        "10.1109/vis.2": ["10.1109/vis.1"],
+    }
+    assert papers["10.1109/vis.1"]["venue"] == "IEEE VIS (InfoVis)"
+    assert papers["10.1109/tvcg.4"]["authors"] == ["Bo Wu", "Ann Lee"]
+
+
+def test_articles_in_jats_become_a_corpus_with_what_two_of_them_cite(
+    github: Server, tmp_path: Path
+) -> None:
+    one = article("one", 2001, (BOOK, 1990), ("A work that a single article cites", 1))
+    first = "How one seals swim in the dark of winter"
+    two = article("two", 2002, (BOOK, 1990), (first, 2001))
+    dataset = published(
+        github, "biomed", [{"a.xml": one, "b.xml": b"<no"}, {"x/fulltext.xml": two}]
+    )
+
+    fetched(dataset, tmp_path / "biomed")
+
+    papers = papers_in(tmp_path / "biomed")
+    book = next(docid for docid in papers if docid.startswith("title:thebookof"))
+    assert papers["10.7554/two"]["citations"] == ["10.7554/one", book]
+    assert papers["10.7554/one"]["citations"] == [book]
+    assert papers["10.7554/one"]["abstract"] == "They do."
+    assert papers[book]["title"] == BOOK
+    assert papers[book]["year"] == 1990
+    assert len(papers) == 3
+
+
+def test_another_file_or_listing_is_refused(github: Server, tmp_path: Path) -> None:
+    dataset = published(github, "labour", [{"a.txt": WOS.encode()}])
+    [repository] = dataset.repositories
+    file = f"/raw/{repository.name}/{repository.commit}/a.txt"
+
+    github.files[file] = WOS.replace("seals", "whales").encode()
+    with pytest.raises(DatasetError, match="another file than that of the commit"):
+        fetched(dataset, tmp_path / "labour")
+    del github.files[file]
+    with pytest.raises(DatasetError, match="run the command again"):
+        fetched(dataset, tmp_path / "labour")
+    other = replace(dataset, repositories=(replace(repository, listing="0" * 64),))
+    with pytest.raises(DatasetError, match="lists other files than expected"):
+        fetched(other, tmp_path / "labour")
+    assert not (tmp_path / "labour").exists()

@@ -266,6 +266,16 @@ def test_what_a_retriever_returns_is_checked(
         checked_hits(returned, "mine", sample_index, excluded, 5)
 
 
+def test_a_fusion_of_three_retrievers_names_the_third(
+    guide: None, dense_sample: IndexFolder
+) -> None:
+    config = EvalConfig(retrievers=("latest",))
+
+    result = citerec.evaluate(["rrf"], dense_sample, config=config, queries=3)
+
+    assert [system.name for system in result.systems] == ["rrf+latest", "latest"]
+
+
 class Nameless:
     def retrieve(self, *_: object) -> list[Hits]:
         return []

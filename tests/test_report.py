@@ -173,7 +173,9 @@ def test_the_page_shows_facts_tests_and_recall_and_loads_nothing(
     rankings = shifted(3)
     odd = Run("<b>odd", {"q1": rankings["q1"], "gone": rankings["q2"]})
     made = replace(
-        evaluation(*evaluation().runs, odd), left_out={"not in the corpus": 2}
+        evaluation(*evaluation().runs, odd),
+        left_out={"not in the corpus": 2},
+        provenance={"bm25": {"k1": 1.2, "b": 0.75}, "depth": 1000},
     )
 
     write_report(assess(made), tmp_path / "out")
@@ -182,6 +184,9 @@ def test_the_page_shows_facts_tests_and_recall_and_loads_nothing(
     assert "8 queries with gold; 2 left out (2 not in the corpus)" in page
     assert "&lt;b&gt;odd has an empty ranking for 7 queries" in page
     assert "&lt;b&gt;odd: 1 queries of its run are not among them" in page
+    assert "<li>bm25: k1 1.2, b 0.75</li>" in page and "<li>depth: 1000</li>" in page
+    assert "Precision by rank" in page and "Recall by rank" in page
+    assert '<th scope="row">q8</th>' in page  # a row for each query
     assert "best − bm25" in page and "+.750" in page  # MRR of best minus that of bm25
     assert "<script" not in page
     assert not re.search(r'(?:src|href)="(?!data:)', page)

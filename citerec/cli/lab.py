@@ -56,7 +56,9 @@ def run(
 
     failed = False
     errors = list[CiterecError]()
-    for row in [read_experiment(file) for file in files if file.name != ABOUT]:
+    rows = [read_experiment(file) for file in files if file.name != ABOUT]
+    ran = 0
+    for row in rows:
         console.detail(f"{row.path}: {row.claim} ({row.cost})")
         try:
             with console.progress() as progress:
@@ -67,12 +69,14 @@ def run(
                 console.warn(f"{row.path}: {error}")
             continue
         failed = failed or outcome.verdict is Verdict.FAIL
+        ran += outcome.verdict is not Verdict.NOT_RUN
         if outcome.result:
             write(outcome, results)
         write_lines(str(outcome))
+    console.log(f"{ran} of {len(rows)} rows ran")
     if errors:
         raise errors[0]
-    if failed:
+    if failed or (rows and not ran):
         raise typer.Exit(1)
 
 

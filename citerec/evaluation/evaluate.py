@@ -11,6 +11,7 @@ from citerec.evaluation.protocol import EvalConfig, EvalSet, load_eval_set
 from citerec.evaluation.report import Assessment, Evaluation, assess, write_report
 from citerec.evaluation.systems import (
     CEILINGS,
+    FUSIONS,
     RANKED,
     RERANKED,
     System,
@@ -151,7 +152,11 @@ def with_systems(
     seconds = dict[str, float | None]()
     for number, name in enumerate(names):
         progress("systems", number, len(names))
-        run, seconds[name] = opened.run(name)
+        run, took = opened.run(name)
+        # a fusion of more than BM25 and the vectors names what else it fuses
+        more = config.retrievers if name in FUSIONS else ()
+        run = replace(run, name="+".join([name, *more]))
+        seconds[run.name] = took
         runs.append(trec_run(run) if evaluation.runs else run)
     ranker = opened.ranker_of("ranker") if ranks else None
     manifest = index.manifest
@@ -160,6 +165,7 @@ def with_systems(
             "sha256": manifest.corpus["sha256"],
             "papers": manifest.counts["papers"],
         },
+        "retrievers": config.retrievers,
         "bm25": resolve(config.bm25, index).model_dump(),
         "fuse": config.fuse.model_dump(),
         "rerank": [reranker.as_json()] if reranker else [],

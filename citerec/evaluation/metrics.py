@@ -221,15 +221,21 @@ def compare(
     return comparisons
 
 
-def recall_by_depth(run: Run, qrels: Qrels) -> Floats:
-    """Return mean recall at the depths 1 to 1000, shape (1000,); a query without a ranking counts zero."""
+def precision_and_recall(run: Run, qrels: Qrels) -> tuple[Floats, Floats]:
+    """Return mean precision and mean recall of the best 1 to 1000 papers, shape (1000,) each.
+
+    A query without a ranking counts zero.
+    """
+    found = np.zeros(RANKING_DEPTH)
     gain = np.zeros(RANKING_DEPTH)
     for qid, gold in qrels.items():
         ranking = run.rankings.get(qid)
         ids = ranking.ids[:RANKING_DEPTH] if ranking else ()
         hits = [rank for rank, docid in enumerate(ids) if docid in gold]
+        found[hits] += 1
         gain[hits] += 1 / len(gold)
-    return np.cumsum(gain) / len(qrels)
+    ranks = np.arange(1, RANKING_DEPTH + 1)
+    return np.cumsum(found) / ranks / len(qrels), np.cumsum(gain) / len(qrels)
 
 
 def _columns(extra: Sequence[str]) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from citerec.evaluation.metrics import (
     SystemResult,
     compare,
     evaluate_run,
-    recall_by_depth,
+    precision_and_recall,
 )
 from citerec.evaluation.protocol import NOT_DRAWN
 from citerec.evaluation.significance import ALPHA, RESAMPLES
@@ -41,6 +41,7 @@ from citerec.evaluation.tables import (
     latex,
     terminal,
 )
+from citerec.files.arrays import Floats
 from citerec.files.atomic import building
 from citerec.files.trec import Qrels, Run, write_qrels, write_run
 from citerec.types import Json
@@ -50,7 +51,9 @@ HTML = "report.html"
 LATEX = "report.tex"
 PER_QUERY_CSV = "per_query.csv"
 QRELS = "qrels.txt"
-DEPTHS = (1, 5, 10, 20, 50, 100, 200, 500, 1000)  # of the table of recall
+DEPTHS = (1, 5, 10, 20, 50, 100, 200, 500, 1000)  # of the tables by rank
+# of the systems, in the provenance
+SETTINGS = ("retrievers", "bm25", "fuse", "rerank", "rerank_weights", "ranker", "depth")
 _INDENTED = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
 
 
@@ -311,9 +314,13 @@ def _page(assessment: Assessment) -> str:
         shown = f"{sign}{decimal(abs(test.difference))}"
         cell = Cell(text=shown, note=f"p {p}", is_best=is_different)
         tests.setdefault(pair, [Cell(text=pair)]).append(cell)
-    curves = [
-        (run.name, recall_by_depth(run, evaluation.qrels)) for run in evaluation.runs
-    ]
+    first, *_ = assessment.metrics
+    names = [system.name for system in assessment.systems]
+    by_query = zip(
+        *(system.per_query[first] for system in assessment.systems), strict=True
+    )
+    curves = [precision_and_recall(run, evaluation.qrels) for run in evaluation.runs]
+    precision, recall = zip(*curves, strict=True)
     tables = {
         "Systems": summary_table(assessment, has_intervals=True),
         "Significance": Table(
@@ -322,15 +329,18 @@ def _page(assessment: Assessment) -> str:
             columns=["systems", *map(heading, assessment.metrics)],
             rows=[*tests.values()],
         ),
-        "Recall by depth": Table(
-            caption="Share of the gold among the best so many papers",
-            columns=["system", *map(str, DEPTHS)],
+        "Precision by rank": _by_rank("Share of gold", names, precision),
+        "Recall by rank": _by_rank("Share of the gold", names, recall),
+        "Queries": Table(
+            caption=f"{heading(first)}; every metric is in {PER_QUERY_CSV}, every list in the runs",
+            columns=["query", "gold", *names],
             rows=[
                 [
-                    Cell(text=name),
-                    *(Cell(text=decimal(float(curve[d - 1]))) for d in DEPTHS),
+                    Cell(text=qid),
+                    Cell(text=str(len(evaluation.qrels[qid]))),
+                    *(Cell(text=decimal(float(value))) for value in values),
                 ]
-                for name, curve in curves
+                for qid, values in zip(sorted(evaluation.qrels), by_query, strict=True)
             ],
         ),
     }
@@ -346,6 +356,15 @@ def _page(assessment: Assessment) -> str:
     )
 
 
+def _by_rank(what: str, names: Sequence[str], curves: Sequence[Floats]) -> Table:
+    rows = [
+        [Cell(text=name), *(Cell(text=decimal(float(curve[d - 1]))) for d in DEPTHS)]
+        for name, curve in zip(names, curves, strict=True)
+    ]
+    caption = f"{what} among the best so many papers, mean of the queries"
+    return Table(caption=caption, columns=["system", *map(str, DEPTHS)], rows=rows)
+
+
 def _facts(assessment: Assessment) -> Iterator[str]:
     evaluation = assessment.evaluation
     queries = f"{evaluation.counted} queries with gold"
@@ -353,6 +372,10 @@ def _facts(assessment: Assessment) -> Iterator[str]:
     if evaluation.known_graph is not None:
         yield f"citations known: {evaluation.known_graph}"
     yield f"95 % intervals: bootstrap of {RESAMPLES:,} resamples, seed {evaluation.seed}"
+    for name in SETTINGS:
+        if value := evaluation.provenance.get(name):
+            pairs = value.items() if isinstance(value, Mapping) else [("", value)]
+            yield f"{name}: {', '.join(f'{key} {part}'.strip() for key, part in pairs)}"
     for system in assessment.systems:
         if system.name in evaluation.ceilings:
             yield f"{system.name} is made from the gold: a ceiling, which is not compared"

@@ -2,7 +2,7 @@
 
 Downloads are kept in `_downloads/<name>` next to the dataset; datasets of one release share `_downloads/<release>`,
 since one archive may contain them all. The folder of a dataset is created complete, with its record `SOURCE.json`.
-This is the only module that imports httpx here.
+This module and `public` alone import httpx here.
 """
 
 import hashlib
@@ -25,10 +25,11 @@ from citerec.files.checksums import indented_json, sha256_of
 from citerec.lab.datasets.catalogue import (
     SOURCE,
     UNSTATED,
+    Convert,
     Dataset,
-    DatasetError,
     DatasetFile,
 )
+from citerec.lab.datasets.public import DatasetError, fetch_repository
 from citerec.types import Log, Progress
 
 DOWNLOADS = "_downloads"  # corpus readers skip folders with a leading underscore
@@ -125,6 +126,8 @@ def fetch(
     if first and not config.force:
         return first
     downloads = folder.absolute().parent / DOWNLOADS / (dataset.release or dataset.name)
+    if dataset.convert and not config.source:
+        return _converted(dataset, dataset.convert, folder, downloads, progress, log)
     find = _given if config.source else _downloaded
     paths: dict[str, Path] = {}
     for file in dataset.files:
@@ -146,25 +149,62 @@ def fetch(
                 with path.open("rb") as source, (made / name).open("wb") as copy:
                     shutil.copyfileobj(source, copy)
             counts = {"files": len(paths)}
-        record = DatasetRecord(
-            dataset=dataset.name,
-            title=dataset.title,
-            licence=dataset.licence or UNSTATED,
-            citation=dataset.citation or UNSTATED,
-            fetched=datetime.now(UTC).isoformat(timespec="seconds"),
-            citerec=version("citerec"),
-            files={
-                name: {
-                    "origin": str(path),
-                    "bytes": path.stat().st_size,
-                    "sha256": sha256_of(path),
-                }
-                for name, path in paths.items()
-            },
-            counts=counts,
-        )
+        files = {
+            name: {
+                "origin": str(path),
+                "bytes": path.stat().st_size,
+                "sha256": sha256_of(path),
+            }
+            for name, path in paths.items()
+        }
+        record = _record(dataset, files, counts)
         write_record(made, record)
     return record
+
+
+def _converted(
+    dataset: Dataset,
+    convert: Convert,
+    folder: Path,
+    downloads: Path,
+    progress: Progress,
+    log: Log,
+) -> DatasetRecord:
+    """Fetch the repositories of a public corpus, and convert them."""
+    fetched = [
+        fetch_repository(repository, downloads, progress, log)
+        for repository in dataset.repositories
+    ]
+    files = {
+        repository.name: {
+            "origin": repository.url,
+            "bytes": sum(path.stat().st_size for path in paths.values()),
+            "sha256": repository.listing,
+        }
+        for repository, paths in zip(dataset.repositories, fetched, strict=True)
+    }
+    with building(folder) as made:
+        record = _record(dataset, files, convert(fetched, made))
+        write_record(made, record)
+    log(f"terms of {dataset.name}: {record.licence}")
+    return record
+
+
+def _record(
+    dataset: Dataset,
+    files: Mapping[str, Mapping[str, Any]],
+    counts: Mapping[str, int],
+) -> DatasetRecord:
+    return DatasetRecord(
+        dataset=dataset.name,
+        title=dataset.title,
+        licence=dataset.licence or UNSTATED,
+        citation=dataset.citation or UNSTATED,
+        fetched=datetime.now(UTC).isoformat(timespec="seconds"),
+        citerec=version("citerec"),
+        files=files,
+        counts=counts,
+    )
 
 
 def _check(

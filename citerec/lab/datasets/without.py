@@ -29,8 +29,8 @@ from citerec.errors import BadInputError, ConfigError, writing
 from citerec.files.atomic import replacing
 from citerec.index.splits import FOLDER as SPLITS_FOLDER
 from citerec.index.splits import read_ids
-from citerec.lab.datasets.catalogue import DatasetError
 from citerec.lab.datasets.fetch import DatasetRecord, read_record, write_record
+from citerec.lab.datasets.public import DatasetError
 from citerec.lab.scidocs.layout import METADATA, read_json
 from citerec.types import Paper, Progress
 

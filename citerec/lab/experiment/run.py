@@ -46,7 +46,9 @@ from citerec.index.splits import (
     shipped_splits,
 )
 from citerec.index.vectors import vectors_of
+from citerec.lab.datasets.catalogue import DATASETS as CATALOGUE
 from citerec.lab.datasets.catalogue import FOLDER as DATASETS
+from citerec.lab.datasets.catalogue import SOURCE
 from citerec.lab.datasets.fetch import read_record
 from citerec.lab.datasets.prepare import corpus_statistics
 from citerec.lab.experiment.row import (
@@ -287,6 +289,13 @@ def run_experiment(
         return Outcome(
             experiment, Verdict.PUBLISHED, "published values; nothing is run"
         )
+    trained_on = experiment.trained_on
+    here: dict[str, Any] = {
+        "corpus": _place(experiment.corpus),
+        "ranker_corpora": tuple(map(_place, experiment.ranker_corpora)),
+        "trained_on": _place(trained_on) if trained_on else None,
+    }
+    experiment = experiment.model_copy(update=here)
     if why := missing(experiment):
         return Outcome(experiment, Verdict.NOT_RUN, why)
     # before the first of them is indexed
@@ -304,6 +313,15 @@ def run_experiment(
             return run(experiment, indexes, progress)
     except (HubError, MissingExtraError) as error:
         return Outcome(experiment, Verdict.NOT_RUN, str(error))
+
+
+def _place(corpus: str) -> str:
+    """Return where a corpus is: the place that a row names, else a dataset of its name that was fetched."""
+    path = Path(corpus)
+    fetched = DATASETS / path.name
+    return (
+        str(fetched) if not path.exists() and (fetched / SOURCE).is_file() else corpus
+    )
 
 
 def judge(
@@ -354,9 +372,10 @@ def missing(experiment: Experiment) -> str:
     """Return what a row needs and this machine does not have; empty if the row can be run."""
     for path in map(Path, experiment.corpora):
         if not path.exists():
-            fetched = path.parent == DATASETS
+            known = CATALOGUE.get(path.name)
+            is_public = path.parent == DATASETS or (known and known.convert)
             advice = (
-                f"; fetch it: citerec datasets fetch {path.name}" if fetched else ""
+                f"; fetch it: citerec datasets fetch {path.name}" if is_public else ""
             )
             return f"{path} is missing{advice}"
     models = [experiment.encoder, experiment.reranker, experiment.ranker]
