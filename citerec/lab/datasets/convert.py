@@ -50,6 +50,8 @@ def clean(text: str | None) -> str:
     for _ in range(2):  # some are escaped twice
         text = html.unescape(text)
     text = unicodedata.normalize("NFC", _TAG.sub(" ", text))  # noqa: TID251 (short texts)
+    if text.isprintable():  # as nearly every text is
+        return " ".join(text.split())
     kept = (
         ("" if char in _INVISIBLE else " ")
         if unicodedata.category(char)[0] == "C" and char not in "\n\t"
