@@ -60,6 +60,15 @@ def titles(file: QueryFile) -> tuple[str, ...]:
 # --- LaTeX
 
 
+@pytest.mark.parametrize("name", ["Paper ID 1234", "Submission 7", "Anonymous Authors"])
+def test_a_draft_for_blind_review_has_no_authors(name: str) -> None:
+    draft = titled(f"\\author{{{name}}}\\maketitle{ENVIRONMENT}", TITLE)
+
+    [query] = parse(draft, "draft.tex").queries
+
+    assert (query.title, query.authors) == (TITLE, ())
+
+
 CLASSES = {
     "article": (
         r"\documentclass{article}\title{Deep \emph{Ranking}\thanks{Funded.}}"

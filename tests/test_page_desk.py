@@ -95,7 +95,7 @@ def test_two_browsers_a_cleared_store_and_a_killed_server_lose_nothing(
                 expect(tab.locator(TAKEN)).to_have_count(3)
             other.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
             other.goto(address)
-            expect(other.locator("#unkept")).to_contain_text("citerec serve prints")
+            expect(other.locator("#closed")).to_contain_text("citerec serve prints")
             other.goto(f"{address}?again#desk={desk.key}")
             expect(other.locator(TAKEN)).to_have_count(3)
 

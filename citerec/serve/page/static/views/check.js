@@ -23,7 +23,7 @@ function file({ name, entries, found, findings, missing, corrections }) {
   const corrected = () => save(corrections, "corrections.bib", "application/x-bibtex");
   return html`<section class="checked">
     <h3 dir="auto">${clean(name)}</h3>
-    <p>${facts} ${findings.length ? nothing : "Nothing in them differs from it."}</p>
+    <p>${facts} ${findings.length ? nothing : "No difference was found."}</p>
     ${
       corrections
         ? html`<p><button type="button" class="main" data-corrections @click=${corrected}

@@ -180,13 +180,25 @@ function list({ visible }) {
     )}</ol>`;
 }
 
+const isDesk = document.documentElement.dataset.desk === "1"; // of the server
+
 const greeting = () =>
   html`<h2>What should this draft cite?</h2>
     <p>Paste a title and an abstract, drop a file, or paste the one sentence that needs a
       reference. The papers of <b class="name">${state.index}</b> that fit best come back with the
       reasons for each.</p>
     <p>${link("Try it with an example", example, "example")}</p>
-    <p class="hint">Your text is sent to this server only, and kept only in this browser.</p>`;
+    <p class="hint">Your text is sent to this server only, ${
+      now.desk?.folder
+        ? html`and kept in this browser and in <code>${now.desk.folder}</code>.`
+        : "and kept only in this browser."
+    }</p>
+    ${
+      isDesk && !now.desk
+        ? html`<p id="closed">This server keeps drafts as files. To see yours, open the address that
+            <code>citerec serve</code> prints.</p>`
+        : nothing
+    }`;
 
 /** @type {(why: string) => View} */
 const nothingFound = why =>

@@ -75,8 +75,6 @@ export const trouble = () =>
     ${unkeptNotice()}
   </div>`;
 
-const { desk: hasDesk } = document.documentElement.dataset;
-
 /** @type {(names: string[]) => string} */
 const listed = names =>
   `${names.slice(0, 3).join(", ")}${names.length > 3 ? `, and ${names.length - 3} more` : ""}`;
@@ -101,9 +99,6 @@ function unkeptNotice() {
     line("The storage was full. Without marks, and removed to make room", dropped.map(nameOf)),
     now.desk?.fault ? [now.desk.fault] : [],
     line("Not in the folder of the desk yet, but in this browser", now.desk?.fault ? behind() : []),
-    hasDesk && !now.desk
-      ? ["Drafts are files here: open the address that citerec serve prints."]
-      : [],
     line("Could not be read, and is set aside", broken ? [count(broken, "record")] : []),
   ].flat();
   const close = () => {
