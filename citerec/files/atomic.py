@@ -71,7 +71,11 @@ def _workspace(target: Path) -> Generator[Path]:
     name = uuid4().hex[:16]
     workspace = target.with_name(prefix + name)
     new = target.with_name(f".{name}")  # which is not removed before it is locked
-    new.mkdir()
+    try:
+        new.mkdir()
+    except OSError as error:
+        error.filename = None  # a name that no user knows
+        raise
     try:
         with _flock(new):
             new.rename(workspace)

@@ -314,7 +314,7 @@ def texts_at(table: Any, name: str, rows: Rows) -> Any:
 
 
 def open_table(path: Path, schema: Any) -> Any:
-    """Map a table of a schema into memory; OSError or ValueError if it is none.
+    """Map a table of a schema into memory; ValueError if it is none, or is missing.
 
     Its messages are read one after the other, and a compressed one is refused: it might be thousands of times as large
     in memory. Offsets and texts are not checked; see `check_content`.
@@ -339,8 +339,8 @@ def open_table(path: Path, schema: Any) -> Any:
                 len(batch) < BATCH and number < len(batches)
             ):
                 raise ValueError(f"batch {number} holds {len(batch):,} rows")
-    except (*_ARROW_ERRORS, StopIteration, struct.error) as error:
-        raise ValueError(one_line(str(error))[:120]) from error
+    except (*_ARROW_ERRORS, OSError, StopIteration, struct.error) as error:
+        raise ValueError(one_line(str(error))[:120] or "it is cut off") from error
     return pa.Table.from_batches(batches, schema)
 
 

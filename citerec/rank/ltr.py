@@ -203,7 +203,7 @@ class Ranker(LtrModel):
 class Linear:
     """A weighted sum of features, such as a fused rank; a missing one counts 0."""
 
-    weights: Mapping[RankFeature, float]
+    weights: dict[RankFeature, float]
 
     @property
     def places(self) -> list[int]:

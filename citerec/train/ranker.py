@@ -505,7 +505,7 @@ def train_on(
         meaning = {
             feature.name: feature.meaning for feature in (*FEATURES, *full.trees.added)
         }
-        shown = {
+        shown: Json = {
             "rounds": full.trees.rounds,
             "meaning": meaning,
             "spec": SPEC,
