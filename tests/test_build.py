@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from support.types import Build, Capture, MonkeyPatch, Write
 
@@ -22,6 +23,7 @@ from citerec.errors import (
     BadRecordError,
     ConfigError,
     EncoderMismatchError,
+    IndexDamagedError,
     IndexExistsError,
     IndexNotFoundError,
     LockedError,
@@ -510,6 +512,22 @@ def test_a_change_that_fails_leaves_the_index(
         start.path, BuildConfig(skip_bad=True), removed=tmp_path / "gone"
     )
     assert report.changes == {"added": 0, "replaced": 0, "removed": 1}
+
+
+def test_compressed_references_of_an_older_version_are_built_anew(
+    build: Build, write_jsonl: Write
+) -> None:
+    start = build(papers(*"ab"))
+    file = start.path / "citations" / "references.arrow"
+    table = pa.ipc.open_file(file).read_all()
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_file(file, table.schema, options=options) as writer:
+        writer.write_table(table)
+
+    with pytest.raises(IndexDamagedError, match="it is compressed; rebuild it"):
+        grow_index(start.path, PLAIN, corpus=write_jsonl(papers("c")))
+
+    assert len(open_index(start.path).papers) == 2
 
 
 def test_only_one_process_may_change_an_index(build: Build, write_jsonl: Write) -> None:

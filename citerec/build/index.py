@@ -38,7 +38,13 @@ from citerec.corpus.readers import (
 from citerec.encode.encoder import Encoder, open_encoder, reopen
 from citerec.encode.models import AUTO, auto_encoder
 from citerec.encode.spec import EncodeConfig
-from citerec.errors import ConfigError, EncoderMismatchError, IndexExistsError, shown
+from citerec.errors import (
+    ConfigError,
+    EncoderMismatchError,
+    IndexDamagedError,
+    IndexExistsError,
+    shown,
+)
 from citerec.files.arrays import batched, save_array
 from citerec.files.atomic import building, check_writable, locked
 from citerec.index.bm25 import Bm25Builder
@@ -454,7 +460,11 @@ def _changed_corpus(old: IndexFolder, added: Json, removed: Set[str]) -> Json:
 def _kept(index: IndexFolder, without: Set[str]) -> Iterator[Located]:
     """Yield the papers of an old index, except for those with some ids, with all their references and contexts."""
     stated = read_references(index.path / CITATIONS)
-    citing, references = next(stated, (-1, []))
+    try:
+        citing, references = next(stated, (-1, []))
+    except ValueError as error:  # of an older version, which compressed it
+        fault = f"{CITATIONS}/references.arrow cannot be read: {error}"
+        raise IndexDamagedError(index.path, [fault]) from error
     all_contexts = read_contexts(index.path / CONTEXTS)
     with_contexts, contexts = next(all_contexts, (-1, []))
     for rows in batched(range(len(index.papers)), BATCH):
