@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,13 @@ from citerec.errors import (
     LockedError,
 )
 from citerec.files.atomic import locked
-from citerec.index.folder import IndexFolder, open_index, verify_index
+from citerec.index.folder import (
+    IndexFolder,
+    checksums,
+    open_index,
+    verify_index,
+    write_manifest,
+)
 from citerec.index.graph import read_references
 from citerec.index.splits import read_ids, write_splits
 from citerec.index.vectors import vectors_of
@@ -517,12 +524,14 @@ def test_a_change_that_fails_leaves_the_index(
 def test_compressed_references_of_an_older_version_are_built_anew(
     build: Build, write_jsonl: Write
 ) -> None:
-    start = build(papers(*"ab"))
+    start = build([A | {"citations": ["b"]}, B])
     file = start.path / "citations" / "references.arrow"
     table = pa.ipc.open_file(file).read_all()
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     with pa.ipc.new_file(file, table.schema, options=options) as writer:
         writer.write_table(table)
+    manifest = replace(start.manifest, checksums=checksums(start.path))
+    write_manifest(start.path, manifest)
 
     with pytest.raises(IndexDamagedError, match="it is compressed; rebuild it"):
         grow_index(start.path, PLAIN, corpus=write_jsonl(papers("c")))
