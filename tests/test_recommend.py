@@ -120,9 +120,7 @@ def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper
     assert lines[0].startswith(
         "9 of 18 drafts are in the corpus; the first: draft0: this draft is in"
     )
-    assert lines[1].startswith(
-        "draft0: this draft is in the corpus already, by its title"
-    )
+    assert lines[1].startswith("this draft is in the corpus already, by its title")
     assert len(lines) == 1 + 1  # one line a batch
 
 

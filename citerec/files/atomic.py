@@ -68,25 +68,25 @@ def _workspace(target: Path) -> Generator[Path]:
             if is_left:
                 _remove(left)
     # several threads may write one file or folder
-    name = uuid4().hex[:16]
-    workspace = target.with_name(prefix + name)
-    new = target.with_name(f".{name}")  # which is not removed before it is locked
+    workspace = target.with_name(prefix + uuid4().hex[:16])
     try:
-        new.mkdir()
-    except OSError as error:
-        error.filename = None  # a name that no user knows
-        raise
-    try:
-        with _flock(new):
-            new.rename(workspace)
+        with ExitStack() as stack:
+            # another process may take it for a killed one's until it is locked
+            while not workspace.exists():
+                try:
+                    workspace.mkdir()
+                except OSError as error:
+                    error.filename = None  # a name that no user knows
+                    raise
+                stack.enter_context(_flock(workspace, wait=True))
             yield workspace
     finally:
         _remove(workspace)
 
 
 @contextmanager
-def _flock(folder: Path) -> Generator[bool]:
-    """Lock a folder itself, unless it is locked or the system has no such locks; yield whether it did."""
+def _flock(folder: Path, *, wait: bool = False) -> Generator[bool]:
+    """Lock a folder itself, unless the system has no such locks, or it is locked and not waited for; yield whether."""
     with ExitStack() as stack:
         is_locked = False
         with suppress(ImportError, OSError):
@@ -94,7 +94,7 @@ def _flock(folder: Path) -> Generator[bool]:
 
             opened = os.open(folder, os.O_RDONLY | os.O_NONBLOCK)
             stack.callback(os.close, opened)
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(opened, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             is_locked = True
         yield is_locked
 
