@@ -8,6 +8,7 @@ an end tag; of the other formats it knows that of Web of Science alone.
 import re
 from functools import partial
 from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 
 from citerec.bibliography.entry import Entry, first_year, is_preprint
@@ -17,7 +18,7 @@ from citerec.types import Json
 
 _TAGGED = [*read_toml(Path(__file__).with_name("tagged.toml")).values()]
 # how a text in another format than RIS begins
-TAGGED = rf"\A\s*(?:{'|'.join(tagged['begin'] for tagged in _TAGGED)})"
+TAGGED = rf"\A\s*(?:{'|'.join(map(itemgetter('begin'), _TAGGED))})"
 
 _START = re.compile(r"^TY  -(?= |$)", re.MULTILINE)
 _ONE_SPACE = re.compile(r"^([A-Z][A-Z0-9]) -(?= |$)", re.MULTILINE)
