@@ -42,8 +42,8 @@ class Bm25s:
     name = "bm25s"
 
     def __init__(self, texts: list[str]) -> None:
-        import bm25s
-        import Stemmer
+        import bm25s  # pyright: ignore[reportMissingImports]
+        import Stemmer  # pyright: ignore[reportMissingImports]
 
         self._library = bm25s
         self._stemmer = Stemmer.Stemmer("english")
