@@ -13,6 +13,7 @@ import httpx
 from support.browsing import COPY, FILL, TAKE, TITLE, expect, find, free_port, open_page
 from support.server import listening
 
+from citerec.errors import ConfigError
 from citerec.index.folder import IndexFolder
 from citerec.serve.desk import Desk
 from citerec.serve.service import Service
@@ -62,6 +63,22 @@ def test_a_draft_is_a_file_of_its_user_and_an_older_state_does_not_replace_it(
 
 
 @pytest.mark.slow
+def test_a_desk_takes_no_folder_of_something_else(
+    sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.txt").write_text("Read this first.")
+
+    for folder, fault in (
+        (sample_index.path, "has other files and no desk"),
+        (tmp_path, "has other files and no desk"),
+        (tmp_path / "notes.txt", "is a file; --desk needs a folder"),
+    ):
+        with pytest.raises(ConfigError, match=fault):
+            Desk(folder)
+
+    assert Desk(tmp_path / "new").key == Desk(tmp_path / "new").key
+
+
 def test_two_browsers_a_cleared_store_and_a_killed_server_lose_nothing(
     browser: Any, sample_index: IndexFolder, tmp_path: Path
 ) -> None:

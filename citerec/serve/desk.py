@@ -23,7 +23,7 @@ from fastapi import Path as InPath
 from pydantic import BaseModel
 
 from citerec.bibliography.keys import title_key
-from citerec.errors import writing
+from citerec.errors import ConfigError, writing
 from citerec.files.atomic import replacing
 from citerec.serve.guard import ProblemError
 
@@ -44,15 +44,27 @@ class Desk:
     """A folder of drafts, one JSON file each."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the folder, or make one that its user alone may read."""
+        """Open the folder, or make one that its user alone may read.
+
+        ConfigError if something else is there: drafts in the folder of an index would be lost with its next change.
+        """
+        if folder.exists() and not (folder / KEY).exists():
+            if not folder.is_dir():
+                raise ConfigError(f"{folder} is a file; --desk needs a folder")
+            # a killed start may leave a hidden one
+            if any(not path.name.startswith(".") for path in folder.iterdir()):
+                raise ConfigError(
+                    f"{folder} has other files and no desk; --desk needs a new or an empty folder"
+                )
         self.folder = folder
         self._lock = Lock()
         with writing(folder):
-            (folder / REMOVED).mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.chmod(0o700)
             key = folder / KEY
             if not key.exists():
                 self._write(key, token_hex(16).encode())
+            (folder / REMOVED).mkdir(mode=0o700, exist_ok=True)
             self.key = key.read_text(encoding="ascii").strip()
 
     def tags(self) -> dict[str, str]:

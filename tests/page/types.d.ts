@@ -367,7 +367,8 @@ interface Now {
   shelf: boolean | null; // whether it was opened or closed
   desk: { folder: string; fault: string } | null;
   typing: string | null; // the number field that has the focus
-  adding: { text: string; found: Brief[] | null; active: number }; // a paper that is looked up
+  // a paper that is looked up, or put on the shelf
+  adding: { text: string; found: Brief[] | null; active: number; keeping?: boolean };
   dropping: boolean;
   question: { draft: string; title: string; undo: () => void } | null;
   read:

@@ -70,8 +70,9 @@ export function add(paper) {
 
 // What is in the field as BibTeX, if the corpus does not have it.
 export function outside() {
-  const { text, found } = now.adding,
+  const { text, found, keeping } = now.adding,
     [doi] = text.match(DOI) ?? [];
+  if (keeping) return null;
   if (BIBTEX.test(text)) return text;
   return doi && found?.length === 0 ? `@misc{${doi}, title={${doi}}, doi={${doi}}}` : null;
 }
@@ -79,6 +80,7 @@ export function outside() {
 /** @type {(outside: string) => Promise<void>} */
 export async function keepOutside(outside) {
   const { index } = state;
+  update({ adding: { ...now.adding, keeping: true } });
   try {
     const [csl, bibtex] = await Promise.all(
       ["csl", "bibtex"].map(format => exported({ index, outside, format })),
@@ -95,6 +97,7 @@ export async function keepOutside(outside) {
     lookUp("");
     toast(`${count(items.length, "paper")} from outside this corpus put on the shelf`);
   } catch (error) {
+    update({ adding: { ...now.adding, keeping: false } });
     toast(clean(error.message));
   }
 }

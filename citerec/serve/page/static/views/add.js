@@ -8,7 +8,7 @@ import { clean } from "../text.js";
 import { link, onValue, withdrawn } from "./parts.js";
 
 export function adding() {
-  const { text, found, active } = now.adding;
+  const { text, found, active, keeping } = now.adding;
   const isOpen = Boolean(found?.length),
     other = outside();
   return html`<div class="field adding">
@@ -19,10 +19,12 @@ export function adding() {
       @input=${onValue(lookUp)} @keydown=${keyed} />
     <ul id="add-list" role="listbox" aria-label="Papers of the corpus" ?hidden=${!isOpen}
       >${found?.map((paper, i) => option(paper, i, i === active))}</ul>
-    <p class="hint" role="status">${found && !isOpen ? "Not in this corpus. " : nothing}${
+    <p class="hint" role="status">${found && !isOpen && !keeping ? "Not in this corpus. " : nothing}${
       other
         ? link("Keep it on the shelf all the same", () => keepOutside(other), "outside")
-        : nothing
+        : keeping
+          ? "Putting it on the shelf…"
+          : nothing
     }</p>
   </div>`;
 }
