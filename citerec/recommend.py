@@ -38,6 +38,7 @@ from citerec.rank.features import Feature, declared_features
 from citerec.rank.ltr import (
     LtrModel,
     RankedCandidates,
+    library_notice,
     ranker_of,
     retriever_notice,
 )
@@ -135,8 +136,13 @@ class Recommender:
         custom = None if ranker is None else LtrModel(model=ranker, added=added)
         self._ranker: LtrModel | None = custom or ranker_of(index, self.config, added)
         in_use = (*self.retriever.names, *self.config.retrievers)
-        if self._ranker and (notice := retriever_notice(self._ranker, in_use, index)):
-            log(notice)
+        if self._ranker:
+            notices = (
+                retriever_notice(self._ranker, in_use, index),
+                library_notice(self._ranker, index),
+            )
+            for notice in filter(None, notices):
+                log(notice)
         self.open_reranker: OpenReranker | None = reranker_of(
             index, self.config, self._ranker, reranker, log
         )

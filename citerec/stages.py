@@ -112,16 +112,15 @@ class RankModel(Protocol):
 
 def check_stages(stages: object, method: str) -> None:
     """Refuse what is no list of stages: objects, not classes, that have a method; a ConfigError."""
-    stage: object = stages
+    given: Sequence[object] = [stages]
     if isinstance(stages, Sequence) and stages:
-        for stage in stages:
-            if isinstance(stage, type) or not callable(getattr(stage, method, None)):
-                break
-        else:
-            return
-    raise ConfigError(
-        f"{shown(stage)} is no stage: expected an object with a method {method}(...), as in docs/guides/extend.md"
-    )
+        given = stages
+    for stage in given:
+        if isinstance(stage, type) or not callable(getattr(stage, method, None)):
+            raise ConfigError(
+                f"{shown(stage)} is no stage: expected an object with a method {method}(...), "
+                "as in docs/guides/extend.md"
+            )
 
 
 def checked_hits(

@@ -175,7 +175,7 @@ def page() -> str:
         )
         cells = " | ".join(f"{value:.3f}" for value in table.mean(axis=0))
         seconds = [r["seconds"].get(name, 0) for r in results.values()][-1]
-        shown = f"{lines[name]} | {seconds:.3f}" if name in lines else "1 | "
+        shown = f"{lines[name]} | {seconds:.3f}" if name in lines else " | "
         label = name if name in lines else f"citerec, {name}"
         rows.append(f"| {label} | {cells} | {shown} |")
     return "\n".join([*rows, ""])

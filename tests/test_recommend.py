@@ -99,6 +99,22 @@ def test_of_many_sentences_progress_ends_the_choice(sample_index: IndexFolder) -
     assert steps == [0, 8, 16, 24, 32]  # eight sentences are searched together
 
 
+def test_a_corpus_without_citations_is_said_to_be_one(
+    build: Build, sample_index: IndexFolder
+) -> None:
+    bare = build([{"id": "a", "title": "Maps of bees"}])
+    lines: list[str] = []
+
+    Recommender(sample_index, log=lines.append)
+    Recommender(bare, RecommendConfig(ranker="none"), lines.append)
+    assert lines == []
+
+    Recommender(bare, log=lines.append)
+    assert [line.partition(":")[0] for line in lines] == [
+        "this corpus has no citations"
+    ]
+
+
 def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper(
     sample_index: IndexFolder,
 ) -> None:

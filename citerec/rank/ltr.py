@@ -134,6 +134,11 @@ class LtrModel:
         return name_of(self.model)
 
     @property
+    def is_default(self) -> bool:
+        """Whether it is the whole ranker of the package."""
+        return False
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns of a matrix."""
         return (*NAMES, *(feature.name for feature in self.added))
@@ -185,6 +190,11 @@ class Ranker(LtrModel):
             whole[:, [*self._places, -1]] = added
             whole[:, self.linear.places] += self.linear.terms(matrix)
         return whole
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is the whole ranker of the package."""
+        return self.folder == DEFAULT and self.variant is Variant.FULL
 
     @property
     def fingerprint(self) -> str:
@@ -378,6 +388,16 @@ def retriever_notice(
     return f"{ranker} was trained with the retriever {missing}, which is not in use; use it, or {again}"
 
 
+def library_notice(ranker: LtrModel, index: IndexFolder) -> str:
+    """Return what a user should know if an index has no citations, so that another model takes the default's place."""
+    if not ranker.is_default or len(index.graph.indices):
+        return ""
+    return (
+        "this corpus has no citations: a model for such libraries ranks by texts, ages, authors and venues; "
+        "`citerec collect` fetches citations"
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedCandidates(CandidateSet):
     """The candidates of one query in the order of the model, with its features."""
@@ -448,8 +468,7 @@ class LtrStage:
         if query.is_sentence or query.body:
             addition, features = self._opened(SENTENCES if query.is_sentence else TEXTS)
             return (ranker, addition), features
-        is_default = ranker.folder == DEFAULT and ranker.variant is Variant.FULL
-        if is_default and candidates.snapshot.is_empty and not self._reranker:
+        if ranker.is_default and candidates.snapshot.is_empty and not self._reranker:
             model, features = self._opened(LIBRARY)
             return (model,), features
         return (ranker,), self._features
