@@ -112,15 +112,17 @@ class RankModel(Protocol):
 
 def check_stages(stages: object, method: str) -> None:
     """Refuse what is no list of stages: objects, not classes, that have a method; a ConfigError."""
-    given: Sequence[object] = [stages]
-    if isinstance(stages, Sequence) and stages:
-        given = stages
-    for stage in given:
-        if isinstance(stage, type) or not callable(getattr(stage, method, None)):
-            raise ConfigError(
-                f"{shown(stage)} is no stage: expected an object with a method {method}(...), "
-                "as in docs/guides/extend.md"
-            )
+    given: Sequence[object] = stages if isinstance(stages, Sequence) else ()
+    wrong = [
+        stage
+        for stage in given
+        if isinstance(stage, type) or not callable(getattr(stage, method, None))
+    ]
+    if wrong or not given:
+        found = wrong[0] if wrong else stages
+        raise ConfigError(
+            f"{shown(found)} is no stage: expected an object with a method {method}(...), as in docs/guides/extend.md"
+        )
 
 
 def checked_hits(
