@@ -4,7 +4,6 @@
 it, so that a reference to a paper that is added later becomes a citation.
 """
 
-from array import array
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,11 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from citerec.files.arrays import (
     Counts,
     Rows,
     Years,
+    batched,
     check_ends,
     check_rows,
     open_array,
@@ -31,8 +32,9 @@ INDPTR = "indptr.npy"
 INDICES = "indices.npy"
 CITED_BY = ("cited_by_indptr.npy", "cited_by_indices.npy", "cited_by_years.npy")
 MAX_CITING = 1000  # citing papers of one paper that a query reads
+_AT_ONCE = 16  # batches of references that are in memory at once
 UNDATED = np.iinfo(np.int16).max  # in place of an unknown year: not before any year
-_STATED = pa.schema([("row", pa.int32()), ("references", pa.list_(pa.string()))])
+STATED = pa.schema([("row", pa.int32()), ("references", pa.list_(pa.string()))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +199,7 @@ def write_references(folder: Path) -> Generator[Callable[[int, Sequence[str]], N
     Calls must have rising rows.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with write_rows(folder / REFERENCES, _STATED) as add:
+    with write_rows(folder / REFERENCES, STATED) as add:
         yield lambda row, references: add(row, references) if references else None
 
 
@@ -206,7 +208,7 @@ def read_references(folder: Path) -> Iterator[tuple[int, list[str]]]:
 
     OSError or ValueError if it is not a file that `write_references` wrote.
     """
-    table = open_table(folder / REFERENCES, _STATED)
+    table = open_table(folder / REFERENCES, STATED)
     check_table(table)
     for batch in table.to_batches():
         yield from zip(
@@ -221,22 +223,46 @@ def write_graph(
 
     `rows` are those of all docids of the corpus, `years` those of the rows, `NO_YEAR` where unknown.
     """
+    from scipy.sparse import csr_array
+
+    docids = pa.array(rows, pa.string())
+    table = open_table(folder / REFERENCES, STATED)
+    stated = int(pc.sum(pc.list_value_length(table["references"])).as_py() or 0)
     degrees = np.zeros(len(rows) + 1, np.int64)
-    # grows in place: a million small arrays would need several times the memory
-    indices = array("i")
-    kinds = ("citations", "self_citations", "repeated_references", "unknown_references")
-    counts: dict[str, int] = dict.fromkeys(kinds, 0)
-    for row, references in read_references(folder):
-        distinct = set(references)
-        known = {rows[docid] for docid in distinct if docid in rows}
-        counts["repeated_references"] += len(references) - len(distinct)
-        counts["unknown_references"] += len(distinct) - len(known)
-        counts["self_citations"] += row in known
-        known.discard(row)
-        degrees[row + 1] = len(known)
-        indices.extend(sorted(known))
-    counts["citations"] = len(indices)
-    graph = Graph(np.cumsum(degrees), np.frombuffer(indices, np.int32))
+    indices = np.empty(stated, np.int32)
+    counts = dict.fromkeys(("citations", "self_citations", "unknown_references"), 0)
+    for batches in batched(table.to_batches(), _AT_ONCE):
+        part = pa.Table.from_batches(batches).combine_chunks()
+        citing = part["row"].to_numpy()
+        encoded = part["references"].combine_chunks().flatten().dictionary_encode()
+        names = encoded.dictionary
+        cited = pc.index_in(names, docids).fill_null(-1).to_numpy()
+        # those that are unknown get numbers of their own, behind the rows
+        columns = np.where(cited < 0, len(rows) + np.arange(len(names)), cited)
+        lengths = pc.list_value_length(part["references"]).to_numpy()
+        matrix: Any = csr_array(
+            (
+                np.ones(len(encoded), np.bool_),
+                columns[encoded.indices.to_numpy()],
+                np.concatenate([[0], np.cumsum(lengths)]),
+            ),
+            shape=(len(citing), len(rows) + len(names)),
+        )
+        matrix.sum_duplicates()
+        of_rows = np.repeat(citing, np.diff(matrix.indptr))
+        is_known = matrix.indices < len(rows)
+        is_self = matrix.indices == of_rows
+        known = matrix.indices[is_known & ~is_self]
+        degrees += np.bincount(
+            of_rows[is_known & ~is_self] + 1, minlength=len(degrees)
+        )
+        end = counts["citations"] + len(known)
+        indices[counts["citations"] : end] = known
+        counts["citations"] = end
+        counts["self_citations"] += int(np.count_nonzero(is_self))
+        counts["unknown_references"] += int(np.count_nonzero(~is_known))
+    counts["repeated_references"] = stated - sum(counts.values())
+    graph = Graph(np.cumsum(degrees), indices[: counts["citations"]])
     transpose = graph.transposed(np.asarray(years, np.int32))
     arrays = (
         graph.indptr,
