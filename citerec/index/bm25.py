@@ -202,7 +202,6 @@ ROWS = "rows.npy"  # int32, shape (Lucene documents,): the row of each Lucene do
 POSTINGS = "postings"
 _BUFFER_MB = 1024.0  # memory for documents that are not written yet: half of Java's heap by default
 _AT_ONCE = 2**22  # postings that are in memory at once
-NO_ROWS: Rows = np.zeros(0, np.int32)
 
 
 class Bm25Builder:
@@ -214,14 +213,19 @@ class Bm25Builder:
     that grows are linked.
     """
 
-    def __init__(self, index: Path, old: Path | None = None) -> None:
-        """Start to open Lucene's writer in the folder of an index, with the documents of `old`, the folder of another."""
+    def __init__(self, index: Path, old: Path | None = None, papers: int = 0) -> None:
+        """Start to open Lucene's writer in the folder of an index.
+
+        `old` is the `bm25/` of an index of so many papers, whose documents come first.
+        """
         self._index = index
-        for file in (old / BM25).iterdir() if old else ():
-            if file.name != ROWS:
-                link(file, index / BM25 / file.name)
         self._rows: list[int] = []  # of the papers with text
-        self._papers = 0
+        self._papers = papers
+        if old:
+            self._rows = open_array(old / ROWS, np.int32).tolist()
+            for file in old.iterdir():
+                if file.name != ROWS:
+                    link(file, index / BM25 / file.name)
         self._pool = ThreadPoolExecutor(1)
         # what Lucene does, or did last
         self._pending = self._pool.submit(self._as_output_error, self._open)
@@ -249,7 +253,7 @@ class Bm25Builder:
         self._pool.shutdown()
 
     def remove(self, docids: Sequence[str]) -> None:
-        """Remove the documents of some papers that were added before, or are in the old index."""
+        """Remove the documents of papers of the old index, before others of the same ids are added."""
         self._pending.result()
         self._pending = self._pool.submit(
             self._as_output_error, self._remove_all, docids
@@ -279,13 +283,15 @@ class Bm25Builder:
             self._as_output_error, self._add_all, documents
         )
 
-    def finish(self, kept: Rows = NO_ROWS, first: int = 0) -> "Future[int]":
+    def finish(self, places: Rows | None = None) -> "Future[int]":
         """Start to complete Lucene's index and to store its postings; the result is the number of tokens.
 
-        `kept` are the rows of the documents of the old index that were not removed, `first` is that of the first paper
-        that was added.
+        `places` holds the row of each paper of the old index, -1 if it was removed, and of each that was added.
         """
-        rows = np.concatenate([kept, np.array(self._rows, np.int32) + np.int32(first)])
+        rows = np.array(self._rows, np.int32)
+        if places is not None:
+            rows = places[rows]
+            rows = rows[rows >= 0]
         self._pending.result()
         return self._pool.submit(self._as_output_error, self._finish, rows)
 

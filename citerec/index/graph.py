@@ -1,10 +1,10 @@
 """`citations/`: the citation graph of an index and its transpose, in CSR form over row numbers, memory-mapped.
 
-`references.arrow` holds the references of each paper as its corpus states them; an index that grows is built anew from
-it, so that a reference to a paper that is added later becomes a citation.
+`references.arrow` holds the references of each paper as its corpus states them; the graph of an index that grows is
+built anew from it, so that a reference to a paper that is added later becomes a citation.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,14 +25,14 @@ from citerec.files.arrays import (
     open_array,
     save_array,
 )
-from citerec.index.papers import NO_YEAR, check_table, open_table, write_rows
+from citerec.index.papers import NO_YEAR, open_table, write_rows
 
 REFERENCES = "references.arrow"
 INDPTR = "indptr.npy"
 INDICES = "indices.npy"
 CITED_BY = ("cited_by_indptr.npy", "cited_by_indices.npy", "cited_by_years.npy")
 MAX_CITING = 1000  # citing papers of one paper that a query reads
-_AT_ONCE = 16  # batches of references that are in memory at once
+_AT_ONCE = 8  # batches of references that are in memory at once
 UNDATED = np.iinfo(np.int16).max  # in place of an unknown year: not before any year
 STATED = pa.schema([("row", pa.int32()), ("references", pa.list_(pa.string()))])
 
@@ -203,19 +203,6 @@ def write_references(folder: Path) -> Generator[Callable[[int, Sequence[str]], N
         yield lambda row, references: add(row, references) if references else None
 
 
-def read_references(folder: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the row of each paper with references, rising, and these as its corpus states them.
-
-    OSError or ValueError if it is not a file that `write_references` wrote.
-    """
-    table = open_table(folder / REFERENCES, STATED)
-    check_table(table)
-    for batch in table.to_batches():
-        yield from zip(
-            batch["row"].to_pylist(), batch["references"].to_pylist(), strict=True
-        )
-
-
 def write_graph(
     folder: Path, rows: Mapping[str, int], years: Sequence[int]
 ) -> dict[str, int]:
@@ -225,18 +212,18 @@ def write_graph(
     """
     from scipy.sparse import csr_array
 
-    docids = pa.array(rows, pa.string())
     table = open_table(folder / REFERENCES, STATED)
     stated = int(pc.sum(pc.list_value_length(table["references"])).as_py() or 0)
     degrees = np.zeros(len(rows) + 1, np.int64)
     indices = np.empty(stated, np.int32)
     counts = dict.fromkeys(("citations", "self_citations", "unknown_references"), 0)
     for batches in batched(table.to_batches(), _AT_ONCE):
-        part = pa.Table.from_batches(batches).combine_chunks()
+        part = pa.Table.from_batches(batches)
         citing = part["row"].to_numpy()
-        encoded = part["references"].combine_chunks().flatten().dictionary_encode()
-        names = encoded.dictionary
-        cited = pc.index_in(names, docids).fill_null(-1).to_numpy()
+        texts = pa.concat_arrays([batch["references"].flatten() for batch in batches])
+        encoded = texts.dictionary_encode()
+        names = encoded.dictionary.to_pylist()
+        cited = np.array([rows.get(name, -1) for name in names])
         # those that are unknown get numbers of their own, behind the rows
         columns = np.where(cited < 0, len(rows) + np.arange(len(names)), cited)
         lengths = pc.list_value_length(part["references"]).to_numpy()
@@ -253,15 +240,14 @@ def write_graph(
         is_known = matrix.indices < len(rows)
         is_self = matrix.indices == of_rows
         known = matrix.indices[is_known & ~is_self]
-        degrees += np.bincount(
-            of_rows[is_known & ~is_self] + 1, minlength=len(degrees)
-        )
+        degrees += np.bincount(of_rows[is_known & ~is_self] + 1, minlength=len(degrees))
         end = counts["citations"] + len(known)
         indices[counts["citations"] : end] = known
         counts["citations"] = end
         counts["self_citations"] += int(np.count_nonzero(is_self))
         counts["unknown_references"] += int(np.count_nonzero(~is_known))
     counts["repeated_references"] = stated - sum(counts.values())
+    counts["with_citations"] = len(table)
     graph = Graph(np.cumsum(degrees), indices[: counts["citations"]])
     transpose = graph.transposed(np.asarray(years, np.int32))
     arrays = (

@@ -5,7 +5,7 @@ The row number is a paper's internal id. Arrow arrays are read through their buf
 """
 
 import struct
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -20,7 +20,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from citerec.display import one_line
-from citerec.files.arrays import Counts, Flags, Rows, Years, open_array, save_array
+from citerec.files.arrays import (
+    Counts,
+    Flags,
+    Rows,
+    Years,
+    batched,
+    check_rows,
+    open_array,
+    save_array,
+)
 from citerec.types import BIBLIOGRAPHIC, Json, Paper
 
 Codes = npt.NDArray[np.uint64]
@@ -85,6 +94,11 @@ class Table:
         """Return the table of the entries that a mask selects, shape (entries,)."""
         return replace(self, codes=self.codes[keep], rows=self.rows[keep])
 
+    def moved(self, places: Rows) -> Self:
+        """Return the table with other rows, by the row of each entry; entries whose row becomes -1 are dropped."""
+        rows = places[self.rows]
+        return replace(self, rows=rows).where(rows >= 0)
+
     def rows_of(self, keys: Iterable[str]) -> list[Rows]:
         """Return the rows that may have each key, rising: all that have it, and those of an equal code."""
         wanted = codes_of(keys)
@@ -101,6 +115,12 @@ class Lookup:
     dois: Table  # by the `id_key` of ids and DOIs that are DOIs
     titles: Table  # by `title_codes`
     authors: Table  # by the `name_key` of each author
+
+    def moved(self, places: Rows) -> "Lookup":
+        """Return the tables with other rows, by the row of each entry; entries whose row becomes -1 are dropped."""
+        return Lookup(
+            *(getattr(self, field.name).moved(places) for field in fields(self))
+        )
 
     def write(self, folder: Path) -> None:
         """Write the tables into the folder of an index."""
@@ -154,6 +174,59 @@ def write_rows(path: Path, schema: Any) -> Generator[Callable[..., None]]:
 
         yield add
         flush()
+
+
+def merge_rows(
+    path: Path,
+    schema: Any,
+    files: Iterable[tuple[Path, int]],
+    places: Rows,
+    columns: Mapping[str, Any],
+) -> None:
+    """Write an Arrow file of the rows of others that stay, as `write_rows` would; one batch is in memory at a time.
+
+    A row belongs to the paper that its column `row` states, or is that paper. `files` come with the number of their
+    first paper. No file is written if no row stays.
+
+    Args:
+        path: The file.
+        schema: That of all files.
+        files: Those that exist are read, one after the other.
+        places: The new row of each paper by its number, rising; -1 for those that are dropped.
+        columns: What replaces columns of the files.
+
+    Raises:
+        ValueError: If a file is not of the schema, or damaged.
+    """
+    tables: list[Any] = []
+    rows = [np.zeros(0, np.int32)]
+    for file, first in files:
+        if file.is_file():
+            table = open_table(file, schema)
+            check_table(table)
+            numbers = np.arange(len(table))
+            if "row" in schema.names:
+                numbers = table["row"].to_numpy()
+                check_rows("row", numbers, len(places) - first)
+            rows.append(places[first + numbers])
+            tables.append(table)
+    of_papers = np.concatenate(rows)
+    keep = of_papers >= 0
+    if not keep.any():
+        return
+    if "row" in schema.names:
+        columns = {**columns, "row": of_papers}
+    merged = pa.concat_tables(tables)
+    for name, column in columns.items():
+        number = schema.get_field_index(name)
+        merged = merged.set_column(number, schema.field(number), pa.array(column))
+    path.parent.mkdir(exist_ok=True)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        for kept in batched(np.flatnonzero(keep), BATCH):
+            start = int(kept[0])
+            end = int(kept[-1]) + 1
+            part = merged.slice(start, end - start).filter(pa.array(keep[start:end]))
+            writer.write_table(part.combine_chunks())
 
 
 @contextmanager
@@ -224,6 +297,17 @@ class Papers:
     def ids(self) -> npt.NDArray[np.object_]:
         """The docid of each row, shape (n,). All of them are loaded into memory: for batch work only."""
         return self.table["id"].to_numpy()
+
+    def counts(self) -> dict[str, int]:
+        """Return how many papers there are, and how many without a title, with an abstract, undated and retracted."""
+        rows = np.arange(len(self), dtype=np.int32)
+        return {
+            "papers": len(self),
+            "empty_titles": int(np.count_nonzero(self.lengths("title", rows) == 0)),
+            "with_abstract": int(np.count_nonzero(self.lengths("abstract", rows))),
+            "without_year": int(np.count_nonzero(self.years == NO_YEAR)),
+            "retracted": len(self.retracted),
+        }
 
     @cached_property
     def has_authors(self) -> bool:

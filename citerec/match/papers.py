@@ -419,8 +419,13 @@ def rows_by_doi(ids: Iterable[str], papers: Papers) -> dict[str, set[int]]:
 # --- The tables of an index
 
 
-def write_tables(folder: Path, papers: Papers) -> None:
-    """Write the tables of ids, DOIs, titles and authors of an index into its folder."""
+def write_tables(
+    folder: Path, papers: Papers, first: int = 0, kept: Lookup | None = None
+) -> None:
+    """Write the tables of ids, DOIs, titles and authors of an index into its folder.
+
+    `papers` are those from the row `first` on, and `kept` has the tables of those before.
+    """
     key_of_name = lru_cache(maxsize=2**16)(name_key)
     keys_of: dict[str, Callable[[Any], Iterator[Collection[str]]]] = {
         "ids": lambda batch: ((docid,) for docid in batch["id"].to_pylist()),
@@ -439,12 +444,15 @@ def write_tables(folder: Path, papers: Papers) -> None:
     for name, keys in keys_of.items():
         codes = [np.zeros(0, np.uint64)]
         rows = [np.zeros(0, np.int32)]
+        if kept:
+            table = getattr(kept, name)
+            codes.append(table.codes)
+            rows.append(table.rows)
         for number, batch in enumerate(papers.batches()):
             of_papers = [*keys(batch)]
             codes.append(codes_of(chain.from_iterable(of_papers)))
-            numbers = np.arange(
-                number * BATCH, number * BATCH + len(batch), dtype=np.int32
-            )
+            start = first + number * BATCH
+            numbers = np.arange(start, start + len(batch), dtype=np.int32)
             rows.append(np.repeat(numbers, [*map(len, of_papers)]))
         tables[name] = Table.of(np.concatenate(codes), np.concatenate(rows))
     Lookup(**tables).write(folder)
