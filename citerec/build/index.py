@@ -527,18 +527,20 @@ def _write_tables(
     collector: RecordCounter,
 ) -> None:
     """Write tables, graph and the order of docids; count the papers. Those that were added are removed from `part`."""
+    graph = write_graph(
+        folder / CITATIONS, collector.rows, Papers(folder / PAPERS).years
+    )
+    counts = Papers(folder / PAPERS).counts()
+    # a counter would add them
+    collector.counts = Counter({**collector.counts, **counts, **graph})
     tables = None
     if old:
         assert old.papers.lookup
         tables = old.papers.lookup.moved(places)
-    papers = Papers(folder / PAPERS)
     added = Papers(part / PAPERS)
-    write_tables(folder, added, len(papers) - len(added), tables)
+    write_tables(folder, added, len(collector.rows) - len(added), tables)
     if old:
         shutil.rmtree(part)
-    graph = write_graph(folder / CITATIONS, collector.rows, papers.years)
-    # a counter would add them
-    collector.counts = Counter({**collector.counts, **papers.counts(), **graph})
     ids = list(collector.rows)
     rank = np.empty(len(ids), np.int32)
     rank[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(

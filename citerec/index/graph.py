@@ -210,6 +210,22 @@ def write_graph(
 
     `rows` are those of all docids of the corpus, `years` those of the rows, `NO_YEAR` where unknown.
     """
+    graph, counts = _linked(folder, rows)
+    transpose = graph.transposed(np.asarray(years, np.int32))
+    arrays = (
+        graph.indptr,
+        graph.indices,
+        transpose.indptr,
+        transpose.indices,
+        transpose.years,
+    )
+    for name, content in zip((INDPTR, INDICES, *CITED_BY), arrays, strict=True):
+        save_array(folder / name, content)
+    return counts
+
+
+def _linked(folder: Path, rows: Mapping[str, int]) -> tuple[Graph, dict[str, int]]:
+    """Return the graph of the references in a folder, and their counts."""
     from scipy.sparse import csr_array
 
     table = open_table(folder / REFERENCES, STATED)
@@ -248,15 +264,4 @@ def write_graph(
         counts["unknown_references"] += int(np.count_nonzero(~is_known))
     counts["repeated_references"] = stated - sum(counts.values())
     counts["with_citations"] = len(table)
-    graph = Graph(np.cumsum(degrees), indices[: counts["citations"]])
-    transpose = graph.transposed(np.asarray(years, np.int32))
-    arrays = (
-        graph.indptr,
-        graph.indices,
-        transpose.indptr,
-        transpose.indices,
-        transpose.years,
-    )
-    for name, content in zip((INDPTR, INDICES, *CITED_BY), arrays, strict=True):
-        save_array(folder / name, content)
-    return counts
+    return Graph(np.cumsum(degrees), indices[: counts["citations"]]), counts
