@@ -37,7 +37,8 @@ from citerec.index.folder import (
     verify_index,
     write_manifest,
 )
-from citerec.index.graph import read_references
+from citerec.index.graph import REFERENCES, STATED
+from citerec.index.papers import open_table
 from citerec.index.splits import read_ids, write_splits
 from citerec.index.vectors import vectors_of
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -390,7 +391,10 @@ def described(index: IndexFolder) -> dict[str, Any]:
             ids[r]: sorted(ids[index.graph.cited_by(r)]) for r in range(len(ids))
         },
         "stated": {
-            ids[row]: cited for row, cited in read_references(index.path / "citations")
+            ids[row["row"]]: row["references"]
+            for row in open_table(
+                index.path / "citations" / REFERENCES, STATED
+            ).to_pylist()
         },
         "order": ids[np.argsort(index.id_rank)].tolist(),
         "hits": (ids[hits.rows].tolist(), hits.scores.tolist()),

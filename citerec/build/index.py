@@ -87,7 +87,6 @@ from citerec.index.papers import (
     Papers,
     merge_rows,
     open_lookup,
-    open_table,
     write_papers,
 )
 from citerec.index.splits import FOLDER as SPLITS_FOLDER
@@ -338,12 +337,9 @@ def _build(
         corpus["path"] = fsencode(source.path).decode(errors="replace")
         corpus["format"] = format_name
 
-    # of the old papers, those that stay
-    keep = np.ones(len(old.papers) if old else 0, np.bool_)
-    with Bm25Builder(folder, old.bm25 if old else None, len(keep)) as bm25:
-        if old:
-            _drop([*removed], old, keep, bm25)
-        replaced = _write_papers(part, records, collector, bm25, old, keep)
+    before = (old.bm25, len(old.papers)) if old else (None, 0)
+    with Bm25Builder(folder, *before) as bm25:
+        keep, replaced = _write_papers(part, records, collector, bm25, old, removed)
         added = len(collector.rows)
         kept = int(np.count_nonzero(keep))
         if not kept + added:
@@ -353,15 +349,11 @@ def _build(
                 else f"{index} would have no paper"
             )
             raise ConfigError(f"{of}; no index was built")
-        # the row of each old paper, -1 for one that is dropped, and of each added one
-        places = np.where(keep, np.cumsum(keep) - 1, -1)
-        places = np.append(places, np.arange(kept, kept + added)).astype(np.int32)
+        places = _places(keep, added)
         tokens = bm25.finish(places)
         progress("finishing", 0, 2)
         if old:
-            _merge(folder, part, old, places, retracted)
-            ids = Papers(folder / PAPERS).ids.tolist()
-            collector.rows = {docid: row for row, docid in enumerate(ids)}
+            _merge(folder, part, old, places, collector)
         _write_tables(folder, part, old, places, collector)
         splits = _write_splits(folder, source, old, collector)
         progress("finishing", 1, 2)
@@ -441,9 +433,15 @@ def _write_papers(
     collector: RecordCounter,
     bm25: Bm25Builder,
     old: IndexFolder | None,
-    keep: Flags,
-) -> int:
-    """Stream the papers into their tables and Lucene; return how many papers of the old index they replace."""
+    removed: Set[str],
+) -> tuple[Flags, int]:
+    """Stream the papers into their tables and Lucene.
+
+    Returns which papers of the old index stay, shape (its papers,), and how many are replaced.
+    """
+    keep = np.ones(len(old.papers) if old else 0, np.bool_)
+    if old:
+        _drop([*removed], old, keep, bm25)
     replaced = 0
     row = 0
     with (
@@ -461,18 +459,29 @@ def _write_papers(
             if old:
                 replaced += _drop([paper.id for paper in batch], old, keep, bm25)
             bm25.add(batch)
-    return replaced
+    return keep, replaced
+
+
+def _places(keep: Flags, added: int) -> Rows:
+    """Return the row of each old paper, -1 for one that is dropped, and then of each that is added."""
+    kept = np.where(keep, np.cumsum(keep) - 1, -1)
+    first = np.count_nonzero(keep)
+    return np.append(kept, np.arange(first, first + added)).astype(np.int32)
 
 
 def _merge(
-    folder: Path, part: Path, old: IndexFolder, places: Rows, listed: Set[str]
+    folder: Path,
+    part: Path,
+    old: IndexFolder,
+    places: Rows,
+    collector: RecordCounter,
 ) -> None:
     """Write the papers of an old index that stay, then those in `part`, with all their references and contexts.
 
-    Papers whose DOI is listed are marked as retracted.
+    The collector numbers all of them; papers that it knows as retracted are marked.
     """
     columns: dict[str, list[bool]] = {}
-    if listed:
+    if listed := collector.retracted:
         columns["retracted"] = [
             paper.retracted or paper_doi(paper).lower() in listed
             for papers in (old.papers, Papers(part / PAPERS))
@@ -491,6 +500,8 @@ def _merge(
         except ValueError as error:
             fault = f"{name} cannot be read: {error}"
             raise IndexDamagedError(old.path, [fault]) from error
+    ids = Papers(folder / PAPERS).ids.tolist()
+    collector.rows = {docid: row for row, docid in enumerate(ids)}
 
 
 def _write_contexts(folder: Path, collector: RecordCounter) -> dict[str, int]:

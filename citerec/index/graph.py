@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from citerec.files.arrays import (
     Counts,
@@ -32,7 +31,7 @@ INDPTR = "indptr.npy"
 INDICES = "indices.npy"
 CITED_BY = ("cited_by_indptr.npy", "cited_by_indices.npy", "cited_by_years.npy")
 MAX_CITING = 1000  # citing papers of one paper that a query reads
-_AT_ONCE = 8  # batches of references that are in memory at once
+_AT_ONCE = 16  # batches of references that are in memory at once
 UNDATED = np.iinfo(np.int16).max  # in place of an unknown year: not before any year
 STATED = pa.schema([("row", pa.int32()), ("references", pa.list_(pa.string()))])
 
@@ -204,7 +203,7 @@ def write_references(folder: Path) -> Generator[Callable[[int, Sequence[str]], N
 
 
 def write_graph(
-    folder: Path, rows: Mapping[str, int], years: Sequence[int]
+    folder: Path, rows: Mapping[str, int], years: Years | Sequence[int]
 ) -> dict[str, int]:
     """Write the graph of the references in a folder that `write_references` filled; return the counts of references.
 
@@ -229,20 +228,23 @@ def _linked(folder: Path, rows: Mapping[str, int]) -> tuple[Graph, dict[str, int
     from scipy.sparse import csr_array
 
     table = open_table(folder / REFERENCES, STATED)
-    stated = int(pc.sum(pc.list_value_length(table["references"])).as_py() or 0)
+    every = table.to_batches()
+    stated = sum(len(batch["references"].flatten()) for batch in every)
     degrees = np.zeros(len(rows) + 1, np.int64)
     indices = np.empty(stated, np.int32)
-    counts = dict.fromkeys(("citations", "self_citations", "unknown_references"), 0)
-    for batches in batched(table.to_batches(), _AT_ONCE):
-        part = pa.Table.from_batches(batches)
-        citing = part["row"].to_numpy()
-        texts = pa.concat_arrays([batch["references"].flatten() for batch in batches])
-        encoded = texts.dictionary_encode()
+    kinds = ("citations", "self_citations", "unknown_references")
+    counts: dict[str, int] = dict.fromkeys(kinds, 0)
+    for batches in batched(every, _AT_ONCE):
+        citing = np.concatenate([batch["row"].to_numpy() for batch in batches])
+        lists = [batch["references"] for batch in batches]
+        lengths = np.concatenate([part.value_lengths().to_numpy() for part in lists])
+        encoded = pa.concat_arrays([part.flatten() for part in lists])
+        encoded = encoded.dictionary_encode()
         names = encoded.dictionary.to_pylist()
         cited = np.array([rows.get(name, -1) for name in names])
         # those that are unknown get numbers of their own, behind the rows
         columns = np.where(cited < 0, len(rows) + np.arange(len(names)), cited)
-        lengths = pc.list_value_length(part["references"]).to_numpy()
+        columns = columns.astype(np.int32)
         matrix: Any = csr_array(
             (
                 np.ones(len(encoded), np.bool_),

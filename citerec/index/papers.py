@@ -86,8 +86,9 @@ class Table:
 
     @classmethod
     def of(cls, codes: Codes, rows: Rows) -> Self:
-        """Return the table of some entries in any order."""
-        order = np.lexsort((rows, codes))
+        """Return the table of some entries; those of equal codes must have rising rows."""
+        # what is sorted for the most part, as in an index that grows, takes a third of the time of others
+        order = np.argsort(codes, kind="stable")
         return cls(codes[order], rows[order])
 
     def where(self, keep: Flags) -> Self:
