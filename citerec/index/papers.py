@@ -226,7 +226,9 @@ def merge_rows(
         for kept in batched(np.flatnonzero(keep), BATCH):
             start = int(kept[0])
             end = int(kept[-1]) + 1
-            part = merged.slice(start, end - start).filter(pa.array(keep[start:end]))
+            part = merged.slice(start, end - start)
+            if len(kept) < end - start:
+                part = part.filter(pa.array(keep[start:end]))
             writer.write_table(part.combine_chunks())
 
 
@@ -301,11 +303,14 @@ class Papers:
 
     def counts(self) -> dict[str, int]:
         """Return how many papers there are, and how many without a title, with an abstract, undated and retracted."""
-        rows = np.arange(len(self), dtype=np.int32)
+        lengths = {
+            name: [np.diff(_ends(chunk)) for chunk in self.table[name].chunks]
+            for name in ("title", "abstract")
+        }
         return {
             "papers": len(self),
-            "empty_titles": int(np.count_nonzero(self.lengths("title", rows) == 0)),
-            "with_abstract": int(np.count_nonzero(self.lengths("abstract", rows))),
+            "empty_titles": sum(np.count_nonzero(n == 0) for n in lengths["title"]),
+            "with_abstract": sum(np.count_nonzero(n) for n in lengths["abstract"]),
             "without_year": int(np.count_nonzero(self.years == NO_YEAR)),
             "retracted": len(self.retracted),
         }
