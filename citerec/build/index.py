@@ -87,6 +87,7 @@ from citerec.index.papers import (
     Papers,
     merge_rows,
     open_lookup,
+    open_table,
     write_papers,
 )
 from citerec.index.splits import FOLDER as SPLITS_FOLDER
@@ -538,10 +539,17 @@ def _write_tables(
     collector: RecordCounter,
 ) -> None:
     """Write tables, graph and the order of docids; count the papers. Those that were added are removed from `part`."""
+    stays = old if old and (places[: len(old.papers)] >= 0).all() else None
     graph = write_graph(
-        folder / CITATIONS, collector.rows, Papers(folder / PAPERS).years
+        folder / CITATIONS,
+        collector.rows,
+        Papers(folder / PAPERS).years,
+        stays.graph if stays else None,
+        stays.manifest.counts if stays else None,
     )
     counts = Papers(folder / PAPERS).counts()
+    stated = open_table(folder / CITATIONS / REFERENCES, STATED)
+    counts["with_citations"] = len(stated)
     # a counter would add them
     collector.counts = Counter({**collector.counts, **counts, **graph})
     tables = None

@@ -4,15 +4,18 @@
 built anew from it, so that a reference to a paper that is added later becomes a citation.
 """
 
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from citerec.files.arrays import (
     Counts,
@@ -203,13 +206,34 @@ def write_references(folder: Path) -> Generator[Callable[[int, Sequence[str]], N
 
 
 def write_graph(
-    folder: Path, rows: Mapping[str, int], years: Years | Sequence[int]
+    folder: Path,
+    rows: Mapping[str, int],
+    years: Years | Sequence[int],
+    old: Graph | None = None,
+    before: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
     """Write the graph of the references in a folder that `write_references` filled; return the counts of references.
 
-    `rows` are those of all docids of the corpus, `years` those of the rows, `NO_YEAR` where unknown.
+    Args:
+        folder: The folder.
+        rows: The rows of all docids of the corpus, rising.
+        years: Those of the rows, `NO_YEAR` where unknown.
+        old: The graph of the first papers, as it was without the others: only what they cite of these is looked up.
+        before: The counts of `old`.
     """
-    graph, counts = _linked(folder, rows)
+    first = len(old.indptr) - 1 if old else 0
+    graph, counts = _linked(folder, rows, first)
+    if old and before:
+        counts["self_citations"] += before["self_citations"]
+        unknown = before["unknown_references"] - int(graph.indptr[first])
+        counts["unknown_references"] += unknown
+        # the rows of what is cited rise: those of added papers come last
+        ends = np.append(old.indptr[1:], np.full(len(rows) - first, old.indptr[-1]))
+        indices = np.insert(old.indices, ends[graph.citing], graph.indices)
+        graph = Graph(np.append(0, ends) + graph.indptr, indices)
+    counts["citations"] = len(graph.indices)
+    stated = counts.pop("stated")
+    counts["repeated_references"] = stated - sum(counts.values())
     transpose = graph.transposed(np.asarray(years, np.int32))
     arrays = (
         graph.indptr,
@@ -223,47 +247,52 @@ def write_graph(
     return counts
 
 
-def _linked(folder: Path, rows: Mapping[str, int]) -> tuple[Graph, dict[str, int]]:
-    """Return the graph of the references in a folder, and their counts."""
-    from scipy.sparse import csr_array
+def _linked(
+    folder: Path, rows: Mapping[str, int], first: int
+) -> tuple[Graph, dict[str, int]]:
+    """Return the graph of the references in a folder, and the counts of these; `stated` is the number of all.
 
-    table = open_table(folder / REFERENCES, STATED)
-    every = table.to_batches()
-    stated = sum(len(batch["references"].flatten()) for batch in every)
+    Of the papers before the row `first`, references to others of them are left out.
+    """
+    from scipy.sparse import coo_array
+
+    batches = open_table(folder / REFERENCES, STATED).to_batches()
+    added = pa.array([*islice(rows, first, None)], pa.string())
+    counts = Counter(self_citations=0, unknown_references=0)
+    counts["stated"] = sum(len(batch["references"].flatten()) for batch in batches)
     degrees = np.zeros(len(rows) + 1, np.int64)
-    indices = np.empty(stated, np.int32)
-    kinds = ("citations", "self_citations", "unknown_references")
-    counts: dict[str, int] = dict.fromkeys(kinds, 0)
-    for batches in batched(every, _AT_ONCE):
-        citing = np.concatenate([batch["row"].to_numpy() for batch in batches])
-        lists = [batch["references"] for batch in batches]
-        lengths = np.concatenate([part.value_lengths().to_numpy() for part in lists])
-        encoded = pa.concat_arrays([part.flatten() for part in lists])
-        encoded = encoded.dictionary_encode()
-        names = encoded.dictionary.to_pylist()
-        cited = np.array([rows.get(name, -1) for name in names])
-        # those that are unknown get numbers of their own, behind the rows
-        columns = np.where(cited < 0, len(rows) + np.arange(len(names)), cited)
-        columns = columns.astype(np.int32)
-        matrix: Any = csr_array(
-            (
-                np.ones(len(encoded), np.bool_),
-                columns[encoded.indices.to_numpy()],
-                np.concatenate([[0], np.cumsum(lengths)]),
-            ),
-            shape=(len(citing), len(rows) + len(names)),
+    indices = np.empty(counts["stated"], np.int32)
+    end = 0
+    for group in batched(batches, _AT_ONCE):
+        texts = pa.concat_arrays([batch["references"].flatten() for batch in group])
+        pairs = [(batch["row"], batch["references"].value_lengths()) for batch in group]
+        citing = np.concatenate(
+            [np.repeat(row.to_numpy(), length.to_numpy()) for row, length in pairs]
         )
-        matrix.sum_duplicates()
-        of_rows = np.repeat(citing, np.diff(matrix.indptr))
-        is_known = matrix.indices < len(rows)
-        is_self = matrix.indices == of_rows
-        known = matrix.indices[is_known & ~is_self]
-        degrees += np.bincount(of_rows[is_known & ~is_self] + 1, minlength=len(degrees))
-        end = counts["citations"] + len(known)
-        indices[counts["citations"] : end] = known
-        counts["citations"] = end
+        if first:
+            is_in = pc.is_in(texts, added)  # pyright: ignore[reportAttributeAccessIssue]
+            is_added = is_in.to_numpy(zero_copy_only=False)
+            is_open = is_added | (citing >= first)
+            citing = citing[is_open]
+            texts = texts.filter(pa.array(is_open))
+        encoded = texts.dictionary_encode()
+        names = encoded.dictionary.to_pylist()
+        cited = np.array([rows.get(name, -1) for name in names], np.int32)
+        # those that are unknown get numbers of their own, behind the rows
+        others = np.arange(len(rows), len(rows) + len(names), dtype=np.int32)
+        columns = np.where(cited < 0, others, cited)[encoded.indices.to_numpy()]
+        ones = np.ones(len(columns), np.bool_)
+        shape = (len(rows), len(rows) + len(names))
+        # each once, rising
+        matrix: Any = coo_array((ones, (citing, columns)), shape).tocsr()
+        graph = Graph(matrix.indptr, matrix.indices)
+        is_known = graph.indices < len(rows)
+        is_self = graph.indices == graph.citing
         counts["self_citations"] += int(np.count_nonzero(is_self))
         counts["unknown_references"] += int(np.count_nonzero(~is_known))
-    counts["repeated_references"] = stated - sum(counts.values())
-    counts["with_citations"] = len(table)
-    return Graph(np.cumsum(degrees), indices[: counts["citations"]]), counts
+        is_citation = is_known & ~is_self
+        start = end
+        end += int(np.count_nonzero(is_citation))
+        indices[start:end] = graph.indices[is_citation]
+        degrees += np.bincount(graph.citing[is_citation] + 1, minlength=len(degrees))
+    return Graph(np.cumsum(degrees), indices[:end]), dict(counts)

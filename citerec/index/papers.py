@@ -303,14 +303,17 @@ class Papers:
 
     def counts(self) -> dict[str, int]:
         """Return how many papers there are, and how many without a title, with an abstract, undated and retracted."""
-        lengths = {
-            name: [np.diff(_ends(chunk)) for chunk in self.table[name].chunks]
+        texts = {
+            name: [
+                np.count_nonzero(np.diff(_ends(chunk)))
+                for chunk in self.table[name].chunks
+            ]
             for name in ("title", "abstract")
         }
         return {
             "papers": len(self),
-            "empty_titles": sum(np.count_nonzero(n == 0) for n in lengths["title"]),
-            "with_abstract": sum(np.count_nonzero(n) for n in lengths["abstract"]),
+            "empty_titles": len(self) - int(sum(texts["title"])),
+            "with_abstract": int(sum(texts["abstract"])),
             "without_year": int(np.count_nonzero(self.years == NO_YEAR)),
             "retracted": len(self.retracted),
         }
