@@ -465,6 +465,7 @@ OLD = [
         (OLD, [{"id": "é", "title": "Étude, of which no sentence is left"}], "a"),
         (OLD, [], "cé"),
         (OLD, papers("z"), "abcé"),
+        ([OLD[3]], [{"id": "new", "title": "Map"}], "é"),
         (
             papers(*map(str, range(4090))),
             papers("7", *map(str, range(5000, 5010)), seed=1),
@@ -481,6 +482,7 @@ OLD = [
         "contexts replaced",
         "removed",
         "all removed",
+        "no references and sentences left",
         "a batch is filled",
     ],
 )

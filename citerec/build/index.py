@@ -367,7 +367,7 @@ def _build(
         if old:  # vectors are stored as in the old index
             kind = DenseKind(old.manifest.settings["dense"]["kind"])
             config = config.replace(dense=config.dense.replace(kind=kind))
-        vectors = embed(folder, index, encoder, config, progress, old, places)
+        vectors = embed(folder, index, encoder, config, progress, old)
     if source:
         corpus |= {"files": len(source.files), "sha256": sha256_of(source)}
         if config.add_cited:
@@ -489,18 +489,21 @@ def _merge(
             for rows in batched(range(len(papers)), BATCH)
             for paper in papers.at(rows).values()
         ]
+    of_old, of_added = np.split(places, [len(old.papers)])
     kinds = (
         (PAPERS, PAPERS_SCHEMA, columns),
         (f"{CITATIONS}/{REFERENCES}", STATED, {}),
         (f"{CONTEXTS}/{TABLE}", CONTEXTS_SCHEMA, {}),
     )
     for name, schema, replaced in kinds:
-        files = ((old.path / name, 0), (part / name, len(old.papers)))
+        files = ((old.path / name, of_old), (part / name, of_added))
         try:
-            merge_rows(folder / name, schema, files, places, replaced)
+            count = merge_rows(folder / name, schema, files, replaced)
         except ValueError as error:
             fault = f"{name} cannot be read: {error}"
             raise IndexDamagedError(old.path, [fault]) from error
+        if name.startswith(CONTEXTS) and not count:
+            shutil.rmtree(folder / CONTEXTS, ignore_errors=True)
     ids = Papers(folder / PAPERS).ids.tolist()
     collector.rows = {docid: row for row, docid in enumerate(ids)}
 
@@ -539,25 +542,19 @@ def _write_tables(
     collector: RecordCounter,
 ) -> None:
     """Write tables, graph and the order of docids; count the papers. Those that were added are removed from `part`."""
-    stays = old if old and (places[: len(old.papers)] >= 0).all() else None
-    graph = write_graph(
-        folder / CITATIONS,
-        collector.rows,
-        Papers(folder / PAPERS).years,
-        stays.graph if stays else None,
-        stays.manifest.counts if stays else None,
-    )
+    years = Papers(folder / PAPERS).years
+    before = None
+    if old and (places[: len(old.papers)] >= 0).all():
+        before = old.graph, old.manifest.counts
+    graph = write_graph(folder / CITATIONS, collector.rows, years, before)
     counts = Papers(folder / PAPERS).counts()
     stated = open_table(folder / CITATIONS / REFERENCES, STATED)
     counts["with_citations"] = len(stated)
     # a counter would add them
     collector.counts = Counter({**collector.counts, **counts, **graph})
-    tables = None
-    if old:
-        assert old.papers.lookup
-        tables = old.papers.lookup.moved(places)
     added = Papers(part / PAPERS)
-    write_tables(folder, added, len(collector.rows) - len(added), tables)
+    first = len(collector.rows) - len(added)
+    write_tables(folder, added, first, old.papers.lookup if old else None, places)
     if old:
         shutil.rmtree(part)
     ids = list(collector.rows)

@@ -1,8 +1,7 @@
 """Embeds the papers of an index; a text that has a vector of the same encoder already is not encoded again.
 
-While an index grows, the papers that stay keep their vectors. Other vectors are found by the hash of the text that the
-encoder reads: those of papers of the old index that are replaced, and those of the cache next to the index that an
-interrupted run leaves. The cache is a file of records (hash, vector) for each encoder.
+Vectors are found by the hash of the text that the encoder reads: in the old index while it grows, and in the cache next
+to the index that an interrupted run leaves. The cache is a file of records (hash, vector) for each encoder.
 """
 
 import hashlib
@@ -11,7 +10,6 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +19,7 @@ import numpy.typing as npt
 from citerec.config import DenseIndexConfig, DenseKind, Settings, setting
 from citerec.drafts.context import without_markers
 from citerec.errors import writing
-from citerec.files.arrays import Rows, Vectors, batched
+from citerec.files.arrays import Vectors, batched
 from citerec.files.atomic import building, link, locked, refuse_links
 from citerec.index.contexts import CONTEXTS, LEAST_EMBEDDED, Contexts, open_contexts
 from citerec.index.folder import (
@@ -39,7 +37,6 @@ from citerec.types import Json, Paper, Progress, no_progress
 
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
-    from citerec.index.vectors import DenseIndex
 
 SHARD = (
     2048  # papers that are encoded and saved at once; a killed run loses at most these
@@ -81,18 +78,23 @@ class EmbedConfig(Settings):
 class _Cache:
     """The vectors of texts by their keys: those of an old index, and those that are saved in a file."""
 
-    def __init__(self, file: Path, dim: int) -> None:
+    def __init__(self, file: Path, encoder: "Encoder", old: IndexFolder | None) -> None:
+        from citerec.index.vectors import vectors_of, vectors_of_contexts
+
         self._file = file
-        self._record = np.dtype([("key", f"S{KEY}"), ("vector", np.float32, (dim,))])
+        self._record = np.dtype(
+            [("key", f"S{KEY}"), ("vector", np.float32, (encoder.dim,))]
+        )
+        form = encoder.spec.form
         self._old: list[tuple[Keys, Any]] = []
+        if old:
+            self._old.append((keys_of(old.papers, form), vectors_of(old)))
+        if old and old.contexts and (vectors := vectors_of_contexts(old)):
+            self._old.append((keys_of(ContextTexts(old.contexts), form), vectors))
         with file.open("ab") as out:
             # Whole shards are kept: the next ones are then those of an uninterrupted run.
             shard = SHARD * self._record.itemsize
             out.truncate(out.tell() // shard * shard)
-
-    def take(self, keys: Keys, vectors: "DenseIndex") -> None:
-        """Take vectors from an old index; shape of `keys`: (its vectors,)."""
-        self._old.append((keys, vectors))
 
     def add(self, keys: Keys, vectors: Vectors) -> None:
         """Save the vectors of a shard."""
@@ -143,17 +145,13 @@ def embed(
     config: EmbedConfig,
     progress: Progress,
     old: IndexFolder | None = None,
-    places: Rows | None = None,
 ) -> Json:
     """Embed the papers and contexts of an index that is being built; return the settings of the vectors.
 
     A resumed run gives the same vectors as an uninterrupted one, bit by bit. `folder` holds the papers; the cache is
-    next to `target`, the final place, until `forget_vectors`; `old` is an index with vectors of the same encoder, and
-    `places` begins with the new row of each of its papers, rising, -1 for one that is dropped; all others follow.
+    next to `target`, the final place, until `forget_vectors`; `old` is an index with vectors of the same encoder.
     OutputError if a file cannot be written.
     """
-    from citerec.index.vectors import vectors_of, vectors_of_contexts
-
     if not config.resume:
         forget_vectors(target)
     run = encoder.config
@@ -164,40 +162,24 @@ def embed(
         store.mkdir(parents=True, exist_ok=True)
         stack.callback(_forget_nothing, target)
         name = hashlib.sha256(repr(setup).encode()).hexdigest()
-        cache = _Cache(store / f"{name[:24]}.vectors", encoder.dim)
+        cache = _Cache(store / f"{name[:24]}.vectors", encoder, old)
         papers = Papers(folder / PAPERS)
-        form = encoder.spec.form
-        kept = np.empty(0, f"S{KEY}")
-        if old and places is not None:
-            is_kept = places[: len(old.papers)] >= 0
-            # of a paper that stays no text is read: its number is its key
-            known = np.arange(len(old.papers)).astype(f"S{KEY}")
-            kept = known[is_kept]
-            known[~is_kept] = keys_of(old.papers, form, np.flatnonzero(~is_kept))
-            cache.take(known, vectors_of(old))
-        keys = keys_of(papers, form, range(len(kept), len(papers)))
-        keys = np.concatenate([kept, keys])
         how = (target, encoder, progress)
         settings: Json = {"encoder": asdict(encoder.fingerprint)}
-        settings["dense"] = _embedded(papers, keys, folder / DENSE, cache, config, *how)
+        settings["dense"] = _embedded(papers, folder / DENSE, cache, config, *how)
         if (folder / CONTEXTS).is_dir():
             contexts = open_contexts(folder / CONTEXTS, papers.years)
             if len(contexts) >= LEAST_EMBEDDED:
                 kind = config.dense.replace(kind=DenseKind.AUTO)
                 config = config.replace(dense=kind)
                 texts = ContextTexts(contexts)
-                if old and old.contexts and (stored := vectors_of_contexts(old)):
-                    old_texts = ContextTexts(old.contexts)
-                    cache.take(keys_of(old_texts, form, range(len(old_texts))), stored)
-                keys = keys_of(texts, form, range(len(texts)))
-                vectors = _embedded(texts, keys, contexts.dense, cache, config, *how)
+                vectors = _embedded(texts, contexts.dense, cache, config, *how)
                 settings[CONTEXTS] = vectors
     return settings
 
 
 def _embedded(
     texts: Texts,
-    keys: Keys,
     dense: Path,
     cache: _Cache,
     config: EmbedConfig,
@@ -205,9 +187,10 @@ def _embedded(
     encoder: "Encoder",
     progress: Progress,
 ) -> Json:
-    """Write the vectors of some texts, with their keys, into a folder, `dense`; return their settings."""
+    """Write the vectors of some texts into a folder, `dense`; return their settings."""
     from citerec.index.vectors import write_dense
 
+    keys = keys_of(texts, encoder.spec.form)
     missing = cache.missing(keys)
     done = 0
     total = len(missing)
@@ -237,13 +220,13 @@ def _embedded(
     )
 
 
-def keys_of(texts: Texts, form: EncoderForm, numbers: Any) -> Keys:
-    """Return the hash of the text that an encoder reads of some papers or contexts, by rising numbers."""
-    keys = np.empty(len(numbers), f"S{KEY}")
-    read = (texts.at(part).values() for part in batched(numbers, SHARD))
-    for place, paper in enumerate(chain.from_iterable(read)):
-        text = encoder_text(paper, form, "\0").encode(errors="surrogatepass")
-        keys[place] = hashlib.blake2b(text, digest_size=KEY).digest()
+def keys_of(papers: Texts, form: EncoderForm) -> Keys:
+    """Return the hash of the text that an encoder reads of each paper, shape (papers,)."""
+    keys = np.empty(len(papers), f"S{KEY}")
+    for rows in batched(range(len(papers)), SHARD):
+        for row, paper in papers.at(rows).items():
+            text = encoder_text(paper, form, "\0").encode(errors="surrogatepass")
+            keys[row] = hashlib.blake2b(text, digest_size=KEY).digest()
     return keys
 
 

@@ -200,7 +200,6 @@ ID = "id"
 CONTENTS = "contents"
 ROWS = "rows.npy"  # int32, shape (Lucene documents,): the row of each Lucene document
 POSTINGS = "postings"
-_QUERY = "org.apache.lucene.search.Query"
 _BUFFER_MB = 1024.0  # memory for documents that are not written yet: half of Java's heap by default
 _AT_ONCE = 2**22  # postings that are in memory at once
 
@@ -264,7 +263,8 @@ class Bm25Builder:
         for docid in docids:
             term = java_class("org.apache.lucene.index.Term")(ID, docid)
             query = java_class("org.apache.lucene.search.TermQuery")(term)
-            self._writer.deleteDocuments(as_type(_QUERY, query))
+            query = as_type("org.apache.lucene.search.Query", query)
+            self._writer.deleteDocuments(query)
 
     def add(self, papers: Sequence[Paper]) -> None:
         """Add the papers of the next rows; those without text get no document.

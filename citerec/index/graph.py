@@ -34,7 +34,7 @@ INDPTR = "indptr.npy"
 INDICES = "indices.npy"
 CITED_BY = ("cited_by_indptr.npy", "cited_by_indices.npy", "cited_by_years.npy")
 MAX_CITING = 1000  # citing papers of one paper that a query reads
-_AT_ONCE = 16  # batches of references that are in memory at once
+_AT_ONCE = 8  # batches of references that are in memory at once
 UNDATED = np.iinfo(np.int16).max  # in place of an unknown year: not before any year
 STATED = pa.schema([("row", pa.int32()), ("references", pa.list_(pa.string()))])
 
@@ -209,8 +209,7 @@ def write_graph(
     folder: Path,
     rows: Mapping[str, int],
     years: Years | Sequence[int],
-    old: Graph | None = None,
-    before: Mapping[str, int] | None = None,
+    before: tuple[Graph, Mapping[str, int]] | None = None,
 ) -> dict[str, int]:
     """Write the graph of the references in a folder that `write_references` filled; return the counts of references.
 
@@ -218,14 +217,15 @@ def write_graph(
         folder: The folder.
         rows: The rows of all docids of the corpus, rising.
         years: Those of the rows, `NO_YEAR` where unknown.
-        old: The graph of the first papers, as it was without the others: only what they cite of these is looked up.
-        before: The counts of `old`.
+        before: The graph of the first papers, as it was without the others, and its counts: only what they cite of the
+            others is looked up.
     """
-    first = len(old.indptr) - 1 if old else 0
+    first = len(before[0].indptr) - 1 if before else 0
     graph, counts = _linked(folder, rows, first)
-    if old and before:
-        counts["self_citations"] += before["self_citations"]
-        unknown = before["unknown_references"] - int(graph.indptr[first])
+    if before:
+        old, old_counts = before
+        counts["self_citations"] += old_counts["self_citations"]
+        unknown = old_counts["unknown_references"] - int(graph.indptr[first])
         counts["unknown_references"] += unknown
         # the rows of what is cited rise: those of added papers come last
         ends = np.append(old.indptr[1:], np.full(len(rows) - first, old.indptr[-1]))

@@ -117,12 +117,6 @@ class Lookup:
     titles: Table  # by `title_codes`
     authors: Table  # by the `name_key` of each author
 
-    def moved(self, places: Rows) -> "Lookup":
-        """Return the tables with other rows, by the row of each entry; entries whose row becomes -1 are dropped."""
-        return Lookup(
-            *(getattr(self, field.name).moved(places) for field in fields(self))
-        )
-
     def write(self, folder: Path) -> None:
         """Write the tables into the folder of an index."""
         (folder / "lookup").mkdir()
@@ -180,41 +174,42 @@ def write_rows(path: Path, schema: Any) -> Generator[Callable[..., None]]:
 def merge_rows(
     path: Path,
     schema: Any,
-    files: Iterable[tuple[Path, int]],
-    places: Rows,
+    files: Iterable[tuple[Path, Rows]],
     columns: Mapping[str, Any],
-) -> None:
+) -> int:
     """Write an Arrow file of the rows of others that stay, as `write_rows` would; one batch is in memory at a time.
 
-    A row belongs to the paper that its column `row` states, or is that paper. `files` come with the number of their
-    first paper. No file is written if no row stays.
+    A row belongs to the paper that its column `row` states, or is that paper.
 
     Args:
         path: The file.
         schema: That of all files.
-        files: Those that exist are read, one after the other.
-        places: The new row of each paper by its number, rising; -1 for those that are dropped.
+        files: Each with the new row of each of its papers, rising from file to file; -1 for those that are dropped.
+            A file that does not exist has no rows.
         columns: What replaces columns of the files.
+
+    Returns:
+        The number of rows that stay.
 
     Raises:
         ValueError: If a file is not of the schema, or damaged.
     """
     tables: list[Any] = []
-    rows = [np.zeros(0, np.int32)]
-    for file, first in files:
+    rows: list[Rows] = []
+    for file, places in files:
         if file.is_file():
             table = open_table(file, schema)
             check_table(table)
             numbers = np.arange(len(table))
             if "row" in schema.names:
                 numbers = table["row"].to_numpy()
-                check_rows("row", numbers, len(places) - first)
-            rows.append(places[first + numbers])
+                check_rows("row", numbers, len(places))
+            rows.append(places[numbers])
             tables.append(table)
+    if not tables:
+        return 0
     of_papers = np.concatenate(rows)
     keep = of_papers >= 0
-    if not keep.any():
-        return
     if "row" in schema.names:
         columns = {**columns, "row": of_papers}
     merged = pa.concat_tables(tables)
@@ -226,10 +221,9 @@ def merge_rows(
         for kept in batched(np.flatnonzero(keep), BATCH):
             start = int(kept[0])
             end = int(kept[-1]) + 1
-            part = merged.slice(start, end - start)
-            if len(kept) < end - start:
-                part = part.filter(pa.array(keep[start:end]))
+            part = merged.slice(start, end - start).filter(pa.array(keep[start:end]))
             writer.write_table(part.combine_chunks())
+    return int(np.count_nonzero(keep))
 
 
 @contextmanager
@@ -304,16 +298,15 @@ class Papers:
     def counts(self) -> dict[str, int]:
         """Return how many papers there are, and how many without a title, with an abstract, undated and retracted."""
         texts = {
-            name: [
-                np.count_nonzero(np.diff(_ends(chunk)))
-                for chunk in self.table[name].chunks
-            ]
+            name: sum(
+                np.count_nonzero(np.diff(_ends(c))) for c in self.table[name].chunks
+            )
             for name in ("title", "abstract")
         }
         return {
             "papers": len(self),
-            "empty_titles": len(self) - int(sum(texts["title"])),
-            "with_abstract": int(sum(texts["abstract"])),
+            "empty_titles": len(self) - texts["title"],
+            "with_abstract": texts["abstract"],
             "without_year": int(np.count_nonzero(self.years == NO_YEAR)),
             "retracted": len(self.retracted),
         }
