@@ -18,13 +18,15 @@ from threading import Lock
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends
 from fastapi import Path as InPath
+from fastapi import Request as Sent
 from pydantic import BaseModel
 
 from citerec.bibliography.keys import title_key
 from citerec.errors import ConfigError, writing
 from citerec.files.atomic import replacing
+from citerec.request import Request
 from citerec.serve.guard import ProblemError
 
 KEY = "key"
@@ -101,6 +103,23 @@ class Desk:
             if path := self._files().get(name):
                 path.replace(self.folder / REMOVED / path.name)
 
+    def requests(self, index: str) -> dict[str, Request]:
+        """Return what the page searches for each draft of a corpus that has a title."""
+        found = dict[str, Request]()
+        for name in self._files():
+            draft = self.read(name).draft
+            if draft["index"] == index and draft["title"].strip():
+                marks = draft["marks"].get(index, {})
+                ids = {kind: [paper["id"] for paper in marks[kind]] for kind in marks}
+                found[name] = Request.of(
+                    title=draft["title"],
+                    abstract=draft["abstract"],
+                    cited=[*ids.get("taken", ()), *ids.get("cited", ())],
+                    rejected=ids.get("hidden"),
+                    explain=True,
+                )
+        return found
+
     def _files(self) -> dict[str, Path]:
         """Return the file of each draft; of two that a killed server left, the later one."""
         found = self.folder.glob("*-*.json")
@@ -120,7 +139,7 @@ def _tag(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def _desk(request: Request) -> Desk:
+def _desk(request: Sent) -> Desk:
     """Return the desk of the server for those who have its key: other users of the machine reach the port, too."""
     desk: Desk | None = request.app.state.desk
     if desk is None:
