@@ -67,4 +67,6 @@ def watch(
     with console.progress() as progress:
         news = run(plan, target, drafts, feed, config, progress, console.log)
     for item in news:
-        write_lines(item.draft, f"  {item.title}", f"  {item.text}", f"  {item.link}")
+        write_lines(
+            item["draft"], *(f"  {item[key]}" for key in ("title", "text", "link"))
+        )

@@ -4,20 +4,17 @@ import os
 import re
 import ssl
 from collections.abc import Sequence
-from datetime import datetime
 from email.message import EmailMessage
+from email.utils import formatdate
 from smtplib import SMTP, SMTPException
-from typing import Any, Self
 from urllib.parse import urlsplit
 from uuid import UUID, uuid5
-
-from pydantic import BaseModel
 
 from citerec.bibliography.keys import paper_doi
 from citerec.collect.client import CollectError
 from citerec.config import Settings, setting
 from citerec.display import filled, one_line, plural, web_address
-from citerec.types import Recommendation
+from citerec.types import Json, Recommendation
 
 PASSWORD = "CITEREC_SMTP_PASSWORD"
 SECONDS = 60  # until the mail server answers
@@ -37,44 +34,31 @@ class WatchConfig(Settings):
     )
 
 
-class News(BaseModel):
-    """A paper that was announced for a draft, as the feed and the mail show it."""
-
-    id: str  # a URN
-    at: datetime
-    draft: str  # its title
-    title: str
-    link: str
-    text: str  # authors, venue, and why it is recommended
-    unsent: bool  # whether a mail has yet to be sent
-
-    @classmethod
-    def of(cls, found: Recommendation, feed: str, file: str, **more: Any) -> Self:
-        """Describe a paper; for the same draft, a file, it has the same id in a feed."""
-        paper = found.paper
-        doi = paper_doi(paper)
-        about = (", ".join(paper.authors), paper.venue, *found.reasons, found.passage)
-        return cls(
-            id=uuid5(UUID(feed), f"{file}\n{paper.id}").urn,
-            title=_clean(paper.title),
-            link=web_address(f"https://doi.org/{doi}" if doi else paper.url),
-            text=_clean(". ".join(filter(None, about))),
-            **more,
-        )
+def described(found: Recommendation, feed: str, draft: str) -> Json:
+    """Return a paper as the feed shows it; its id, a URN, is the same whenever it is described for a draft."""
+    paper = found.paper
+    doi = paper_doi(paper)
+    about = (", ".join(paper.authors), paper.venue, *found.reasons, found.passage)
+    return {
+        "id": uuid5(UUID(feed), f"{draft}\n{paper.id}").urn,
+        "title": clean(paper.title),
+        "link": web_address(f"https://doi.org/{doi}" if doi else paper.url),
+        "text": clean(". ".join(filter(None, about))),
+    }
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Return a text on one line, in characters that XML has."""
     return _NOT_IN_XML.sub("\ufffd", one_line(text))
 
 
-def atom(feed: str, updated: datetime, news: Sequence[News]) -> str:
+def atom(feed: str, updated: str, news: Sequence[Json]) -> str:
     """Return a feed with an id; the latest news are its first entries."""
     shown = {"feed": feed, "updated": updated, "news": news[::-1]}
     return filled("citerec.collect", "feed.atom", shown, autoescape=True)
 
 
-def send(news: Sequence[News], config: WatchConfig) -> None:
+def send(news: Sequence[Json], config: WatchConfig) -> None:
     """Send a mail, encrypted unless the server is on this machine.
 
     Raises:
@@ -83,9 +67,9 @@ def send(news: Sequence[News], config: WatchConfig) -> None:
     message = EmailMessage()
     message["Subject"] = f"{plural(len(news), 'new paper')} for your drafts"
     message["From"] = message["To"] = config.mail
-    message["Date"] = news[-1].at
+    message["Date"] = formatdate()
     # the same if these are sent again, so that a mailbox may drop them
-    message["Message-ID"] = f"<{UUID(news[-1].id)}@citerec.invalid>"
+    message["Message-ID"] = f"<{UUID(news[-1]['id'])}@citerec.invalid>"
     message.set_content(filled("citerec.collect", "news.txt", {"news": news}))
     server = urlsplit(f"//{config.smtp}")
     host = server.hostname or ""

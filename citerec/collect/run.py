@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -228,6 +229,12 @@ def _query(config: CollectConfig) -> Json:
         "papers": config.papers,
         "sha256": digest,
     }
+
+
+def folder_name(name: str) -> str:
+    """Return the name of the folder of a collection: the words of a name."""
+    words = re.sub(r"[\W_]+", "-", name.lower()).strip("-")
+    return words[:60] or "references"
 
 
 def check_size(estimate: Estimate) -> None:

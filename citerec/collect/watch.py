@@ -16,29 +16,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from pydantic import BaseModel, ValidationError
+import orjson
 
 from citerec.build.index import BuildConfig, grow_index
-from citerec.collect.feed import News, WatchConfig, atom, send
+from citerec.collect.feed import WatchConfig, atom, clean, described, send
 from citerec.collect.run import Plan, collect, read_collected
 from citerec.config import RecommendConfig
 from citerec.display import plural
 from citerec.errors import BadInputError, writing
 from citerec.files.atomic import locked, replacing
+from citerec.files.checksums import indented_json
 from citerec.files.reading import read_whole
 from citerec.recommend import Recommender
 from citerec.request import Request
-from citerec.types import Log, Progress, no_log, no_progress
+from citerec.types import Json, Log, Progress, no_log, no_progress
 
 MOST_ENTRIES = 500  # of the feed, the latest
-
-
-class _State(BaseModel):
-    """What was announced."""
-
-    feed: str  # its id
-    drafts: dict[str, int] = {}  # papers of the corpus when each was first followed
-    announced: list[News] = []
 
 
 def watch(
@@ -49,7 +42,7 @@ def watch(
     config: WatchConfig,
     progress: Progress = no_progress,
     log: Log = no_log,
-) -> list[News]:
+) -> list[Json]:
     """Update a collection and its index; announce new papers in a feed and, if `config` has an address, by mail.
 
     Args:
@@ -62,7 +55,7 @@ def watch(
         log: Receives what these log, and a line for each draft that was not followed before.
 
     Returns:
-        What was announced, the best of each draft first.
+        What was announced, the best of each draft first: `title`, `link`, `text`, and the title of the draft, `draft`.
 
     Raises:
         LockedError: If another run uses the feed.
@@ -73,61 +66,61 @@ def watch(
     kept = feed.with_name(f"{feed.name}.json")
     with locked(feed):
         state = _read(kept)
+        followed: dict[str, int] = state["drafts"]
+        announced: list[Json] = state["announced"]
         report = collect(plan, progress, log)
         log(f"{plan.folder}: {plural(report.added, 'paper')} added")
-        grow_index(index, BuildConfig(), corpus=plan.folder, progress=progress, log=log)
-        ids = [paper.id for paper in read_collected(plan.folder)]
+        settings = BuildConfig()
+        grow_index(index, settings, corpus=plan.folder, progress=progress, log=log)
+        papers = [paper.id for paper in read_collected(plan.folder)]
         collected = report.record["runs"][0]["started"]
-        known = {item.id for item in state.announced}
+        known = {item["id"] for item in announced}
         # no news are older than former ones, whatever the clock says
-        at = max([datetime.now(UTC), *(item.at for item in state.announced[-1:])])
+        at = max([datetime.now(UTC).isoformat(), *(n["at"] for n in announced[-1:])])
         options = RecommendConfig(few_queries=True, k=config.k)
         recommender = Recommender(index, options, log)
-        news = list[News]()
+        news = list[Json]()
         for file, request in drafts.items():
             # the year that a draft states is over when it is followed
             queries = [replace(query, year=None) for query in request.drafts.queries]
             for found in recommender.recommend_many(request.with_queries(queries)):
-                name = f"{file} {found.query.id}"
+                draft = f"{file} {found.query.id}"
                 # a collection that was replaced has other places
-                followed = f"{name} since {collected}"
-                if followed not in state.drafts:
-                    log(f"followed from now on: {found.query.title}")
-                new = {*ids[state.drafts.setdefault(followed, len(ids)) :]}
-                about = {
-                    "draft": found.query.title,
-                    "at": at,
-                    "unsent": bool(config.mail),
-                }
-                described = [
-                    News.of(item, state.feed, name, **about)
+                name = f"{draft} since {collected}"
+                title = clean(found.query.title)
+                if name not in followed:
+                    log(f"followed from now on: {title}")
+                new = {*papers[followed.setdefault(name, len(papers)) :]}
+                about = {"draft": title, "at": at, "unsent": bool(config.mail)}
+                items = [
+                    described(item, state["feed"], draft)
                     for item in found
                     if item.paper.id in new
                 ]
-                news += [item for item in described if item.id not in known]
-        state.announced += news
-        _write(kept, state.model_dump_json(indent=2))
-        _write(feed, atom(state.feed, at, state.announced[-MOST_ENTRIES:]))
-        unsent = [item for item in state.announced if item.unsent]
+                news += [item | about for item in items if item["id"] not in known]
+        announced += news
+        _write(kept, indented_json(state))
+        _write(feed, atom(state["feed"], at, announced[-MOST_ENTRIES:]).encode())
+        unsent = [item for item in announced if item["unsent"]]
         if config.mail and unsent:
             send(unsent, config)
             for item in unsent:
-                item.unsent = False
-            _write(kept, state.model_dump_json(indent=2))
+                item["unsent"] = False
+            _write(kept, indented_json(state))
     return news
 
 
-def _read(file: Path) -> _State:
+def _read(file: Path) -> Json:
     """Read what was announced; of a new feed, nothing."""
     if not file.exists():
-        return _State(feed=uuid4().urn)
+        return {"feed": uuid4().urn, "drafts": {}, "announced": []}
     try:
-        return _State.model_validate_json(read_whole(file))
-    except ValidationError as error:
-        fault = "citerec watch did not write this; remove it to follow the drafts anew"
+        return orjson.loads(read_whole(file))
+    except ValueError as error:
+        fault = "this is no JSON; remove it to follow the drafts anew"
         raise BadInputError(file, fault) from error
 
 
-def _write(file: Path, text: str) -> None:
+def _write(file: Path, data: bytes) -> None:
     with writing(file), replacing(file, follow=True) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(data)

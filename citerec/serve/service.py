@@ -171,15 +171,12 @@ class Service:
         """Open the indexes and their models; `rerankers` are those that requests may name, besides auto and none."""
         self.settings = settings or ServeConfig()
         self.rerankers = rerankers
-        self.indexes = {
-            name: OpenIndex(name, path, (configs or {}).get(name) or DEFAULT)
-            for name, path in indexes.items()
-        }
-        self.hidden = {  # paths that messages to clients must not show
-            str(place): name
-            for name, path in indexes.items()
-            for place in (path.resolve(), path)
-        }
+        self.configs = configs or {}
+        self.indexes = dict[str, OpenIndex]()
+        # paths that messages to clients must not show
+        self.hidden = dict[str, str]()
+        for name, path in indexes.items():
+            self.add(name, path)
         self.is_closed = False
         self._in_flight = set[Future[Any]]()
         self._lock = Lock()
@@ -188,6 +185,13 @@ class Service:
             name: ThreadPoolExecutor(threads, f"citerec-{name}")
             for name, threads in THREADS.items()
         }
+
+    def add(self, name: str, path: Path) -> None:
+        """Open one more index, or another version of one; without settings of its own it has those of the first."""
+        config = self.configs.get(name) or next(iter(self.configs.values()), DEFAULT)
+        opened = OpenIndex(name, path, config)
+        self.indexes = {**self.indexes, name: opened}
+        self.hidden |= {str(place): name for place in (path.resolve(), path)}
 
     def warm_up(self) -> None:
         """Answer a query by each index, so that the first request finds everything loaded."""
@@ -199,12 +203,12 @@ class Service:
 
     def open_index(self, name: str | None = None) -> OpenIndex:
         """Return an index by its name, by default the first one."""
-        if name is None:
+        if name is None and self.indexes:
             return next(iter(self.indexes.values()))
-        if name not in self.indexes:
-            known = ", ".join(self.indexes)
+        if name is None or name not in self.indexes:
+            known = ", ".join(self.indexes) or "none yet"
             raise ProblemError(
-                "not-found", f"no index {name[:60]!r}; there are: {known}"
+                "not-found", f"no index {(name or '')[:60]!r}; there are: {known}"
             )
         return self.indexes[name]
 
