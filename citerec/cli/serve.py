@@ -139,7 +139,7 @@ def serve(
     log_to_stderr(quiet=console.quiet)
     opened = "" if drafts is None else f"#desk={drafts.key}"
     console.log(
-        f"serving {', '.join(indexes)} at {url(listening)}/{opened} (Ctrl-C to stop)"
+        f"serving {', '.join(indexes) or 'no corpus yet'} at {url(listening)}/{opened} (Ctrl-C to stop)"
     )
     run(create_app(service, drafts, collect), service, listening)
 
