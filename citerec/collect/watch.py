@@ -52,7 +52,7 @@ def watch(
         feed: The file of the feed; what was announced is kept beside it.
         config: Which papers are announced, and how.
         progress: As `collect` and `grow_index` call it.
-        log: Receives what these log, and a line for each draft that was not followed before.
+        log: Receives what `collect` logs, and a line for each draft that was not followed before.
 
     Returns:
         What was announced, the best of each draft first: `title`, `link`, `text`, and the title of the draft, `draft`.
@@ -70,15 +70,14 @@ def watch(
         announced: list[Json] = state["announced"]
         report = collect(plan, progress, log)
         log(f"{plan.folder}: {plural(report.added, 'paper')} added")
-        settings = BuildConfig()
-        grow_index(index, settings, corpus=plan.folder, progress=progress, log=log)
+        grow_index(index, BuildConfig(), corpus=plan.folder, progress=progress)
         papers = [paper.id for paper in read_collected(plan.folder)]
         collected = report.record["runs"][0]["started"]
         known = {item["id"] for item in announced}
         # no news are older than former ones, whatever the clock says
         at = max([datetime.now(UTC).isoformat(), *(n["at"] for n in announced[-1:])])
         options = RecommendConfig(few_queries=True, k=config.k)
-        recommender = Recommender(index, options, log)
+        recommender = Recommender(index, options)
         news = list[Json]()
         for file, request in drafts.items():
             # the year that a draft states is over when it is followed

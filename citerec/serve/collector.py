@@ -133,7 +133,7 @@ def _make(plan: Plan, index: Path, shown: Any) -> None:
     config = BuildConfig(encoder=AUTO, force=True)
     try:
         collect(plan, progress, log)
-        build_index(plan.folder, index, config, progress, log)
+        build_index(plan.folder, index, config, progress)
     except CiterecError as error:
         log(for_clients(str(error).replace(f"{plan.folder.parents[1]}/", "")))
         sys.exit(2)

@@ -28,6 +28,7 @@ from citerec.errors import ConfigError, writing
 from citerec.files.atomic import replacing
 from citerec.request import Request
 from citerec.serve.guard import ProblemError
+from citerec.types import Json
 
 KEY = "key"
 REMOVED = "removed"
@@ -110,12 +111,11 @@ class Desk:
             draft = self.read(name).draft
             if draft["index"] == index and draft["title"].strip():
                 marks = draft["marks"].get(index, {})
-                ids = {kind: [paper["id"] for paper in marks[kind]] for kind in marks}
                 found[name] = Request.of(
                     title=draft["title"],
                     abstract=draft["abstract"],
-                    cited=[*ids.get("taken", ()), *ids.get("cited", ())],
-                    rejected=ids.get("hidden"),
+                    cited=_ids(marks, "taken") + _ids(marks, "cited"),
+                    rejected=_ids(marks, "hidden"),
                     explain=True,
                 )
         return found
@@ -133,6 +133,10 @@ class Desk:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+
+
+def _ids(marks: Json, kind: str) -> list[str]:
+    return [paper["id"] for paper in marks.get(kind, ())]
 
 
 def _tag(data: bytes) -> str:

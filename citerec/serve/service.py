@@ -203,12 +203,14 @@ class Service:
 
     def open_index(self, name: str | None = None) -> OpenIndex:
         """Return an index by its name, by default the first one."""
-        if name is None and self.indexes:
+        if not self.indexes:
+            raise ProblemError("not-found", "this server has no corpus yet")
+        if name is None:
             return next(iter(self.indexes.values()))
-        if name is None or name not in self.indexes:
-            known = ", ".join(self.indexes) or "none yet"
+        if name not in self.indexes:
+            known = ", ".join(self.indexes)
             raise ProblemError(
-                "not-found", f"no index {(name or '')[:60]!r}; there are: {known}"
+                "not-found", f"no index {name[:60]!r}; there are: {known}"
             )
         return self.indexes[name]
 
