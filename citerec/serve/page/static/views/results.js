@@ -185,7 +185,7 @@ const isDesk = document.documentElement.dataset.desk === "1"; // of the server
 const greeting = () =>
   html`<h2>What should this draft cite?</h2>
     <p>Paste a title and an abstract, drop a file, or paste the one sentence that needs a
-      reference. The papers of <b class="name">${state.index}</b> that fit best come back with the
+      reference. The papers of <b class="name">${state.index || "a corpus"}</b> that fit best come back with the
       reasons for each.</p>
     <p>${link("Try it with an example", example, "example")}</p>
     <p class="hint">Your text is sent to this server only, ${
