@@ -219,7 +219,7 @@ def encode_where(
     target: Path, ray: str | None, console: ConsoleOutput
 ) -> "Generator[EncodeElsewhere | None]":
     """Connect to the cluster of `--ray`, if it is given; log how to resume interrupted work that saved vectors."""
-    from citerec.build.vectors import has_saved_vectors
+    from citerec.index.folder import has_saved_vectors
 
     try:
         if ray is None:
