@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from citerec.bibliography.keys import paper_doi
 from citerec.build.vectors import (
     ContextTexts,
     EmbedConfig,
@@ -135,7 +136,7 @@ class BuildReport:
     manifest: Manifest
     examples: tuple[str, ...]  # the first faults, each with file and line
     ignored: tuple[Path, ...]  # files of the corpus folder that hold no records
-    # added, replaced, removed
+    # added, replaced, removed; of an update new, changed, deleted
     changes: dict[str, int] = field(default_factory=dict[str, int])
 
 
@@ -227,6 +228,47 @@ def grow_index(
     return report
 
 
+def update_index(
+    index: Path,
+    config: BuildConfig,
+    progress: Progress = no_progress,
+    log: Log = no_log,
+) -> BuildReport:
+    """Build an index anew from the corpus that it was built from, if that has changed, and count what is different.
+
+    The new index is that of a build of the corpus as it is now; only vectors of texts that the old one holds, and its
+    marks of retracted papers, are taken from it. Its format, `add_cited`, encoder and retrievers stay.
+
+    Raises:
+        IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
+        ConfigError: If `--append` or `--delete` changed the index since, which would be lost.
+        CiterecError: As `build_index` raises.
+    """
+    old = open_index(index)
+    corpus = old.manifest.corpus
+    if "base_sha256" in corpus or "path" not in corpus:
+        raise ConfigError(
+            f"{index} was changed by --append or --delete, which an update would undo; "
+            f"build it anew: citerec index CORPUS --index {index} --force"
+        )
+    source = find_source(Path(corpus["path"]))
+    if sha256_of(source) == corpus["sha256"] and not config.retracted:
+        return BuildReport(index, old.manifest, (), source.ignored)
+    config = config.replace(
+        format=corpus["format"],
+        add_cited=corpus.get("add_cited", 0),
+        retrievers=old.plugins,
+    )
+    with locked(index), building(index) as folder:
+        old = open_index(index)
+        encoder = _encoder_of(old, config, log)
+        report = _build(
+            folder, index, config, source, None, set(), encoder, progress, log, old
+        )
+    forget_vectors(index)
+    return report
+
+
 def _is_unchanged(index: IndexFolder, source: Source, config: BuildConfig) -> bool:
     """Whether a folder has the files from which an index was built, or that were added last, read in the same way."""
     corpus = index.manifest.corpus
@@ -300,11 +342,18 @@ def _build(
     encoder: Encoder | None,
     progress: Progress,
     log: Log,
+    replaced: IndexFolder | None = None,
 ) -> BuildReport:
-    """Build an index in a folder, from the papers of a corpus and then those of an old index that stay."""
+    """Build an index in a folder, from the papers of a corpus and then those of an old index that stay.
+
+    Of a `replaced` index no paper stays: its vectors and marks of retracted papers are used.
+    """
     retracted = (
         read_retracted(config.retracted) if config.retracted else frozenset[str]()
     )
+    if replaced:
+        marked = replaced.papers.at(replaced.papers.retracted.tolist()).values()
+        retracted |= {paper_doi(paper).lower() for paper in marked} - {""}
     collector = RecordCounter(config.skip_bad, retracted=retracted)
     added = 0
     start_jvm()
@@ -350,10 +399,11 @@ def _build(
         progress("finishing", 2, 2)
     vectors: Json = {"encoder": None}
     if encoder:
-        if old:  # vectors are stored as in the old index
-            kind = DenseKind(old.manifest.settings["dense"]["kind"])
+        known = old or replaced
+        if known:  # vectors are stored as in the old index
+            kind = DenseKind(known.manifest.settings["dense"]["kind"])
             config = config.replace(dense=config.dense.replace(kind=kind))
-        vectors = embed(folder, index, encoder, config, progress, old)
+        vectors = embed(folder, index, encoder, config, progress, known)
     if source:
         corpus |= {"files": len(source.files), "sha256": sha256_of(source)}
         if config.add_cited:
@@ -365,6 +415,9 @@ def _build(
         gone = len(old.papers) - (len(collector.rows) - added) - replaced
         changes = {"added": added - replaced, "replaced": replaced, "removed": gone}
         corpus = _changed_corpus(old, corpus, removed)
+    if replaced:
+        changes = _differences(replaced.papers, Papers(folder / PAPERS))
+        corpus["update"] = changes
     manifest = Manifest(
         name=Path(realpath(index)).name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -440,6 +493,22 @@ def _write_contexts(folder: Path, collector: RecordCounter) -> dict[str, int]:
             bm25.add([*ContextTexts(contexts).at(numbers).values()])
         tokens = bm25.finish().result()
     return {CONTEXTS: len(contexts), "contexts_tokens": tokens}
+
+
+def _differences(old: Papers, new: Papers) -> dict[str, int]:
+    """Return how many papers are new, changed in their records, and deleted."""
+    same = 0
+    stays = 0
+    for rows in batched(range(len(new)), BATCH):
+        papers = [*new.at(rows).values()]
+        places = old.rows_of([paper.id for paper in papers]).tolist()
+        before = old.at([place for place in places if place >= 0])
+        same += sum(
+            before.get(place) == paper
+            for place, paper in zip(places, papers, strict=True)
+        )
+        stays += len(before)
+    return {"new": len(new) - stays, "changed": stays - same, "deleted": len(old) - stays}
 
 
 def _changed_corpus(old: IndexFolder, added: Json, removed: Set[str]) -> Json:

@@ -1,6 +1,7 @@
-"""Reads the data folder of Zotero: records, creators and attachments of `zotero.sqlite`, which is never written."""
+"""Reads records, creators and attachments of Zotero: of its database, which is never written, and of its API's items."""
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,9 +12,9 @@ import orjson
 from citerec.bibliography.entry import Entry, first_year
 from citerec.bibliography.fields import Fields, library_paper
 from citerec.bibliography.keys import arxiv_dois, dois_of
-from citerec.corpus.readers.files import Located, located
+from citerec.corpus.readers.files import Located, json_records, located, read_file
 from citerec.errors import BadInputError
-from citerec.types import Paper
+from citerec.types import Json, Paper
 
 DATABASE = "zotero.sqlite"
 _FILES = """
@@ -59,14 +60,47 @@ def read_zotero(database: Path) -> Iterator[tuple[Located | None, list[str]]]:
             loose = [file for (file,) in connection.execute(_LOOSE)]
     except sqlite3.Error as error:
         fault = f"cannot be read as Zotero's database ({error}): it is damaged or of another version"
+        advice = "start Zotero and read it from there: citerec library add zotero; or"
         raise BadInputError(
-            database, f"{fault}; export the library as BibTeX with its files"
+            database, f"{fault}; {advice} export the library as BibTeX with its files"
         ) from error
     for line, (key, kind, values, people, files) in enumerate(items, start=1):
         record = orjson.loads(values)
         record |= {"key": key, "type": kind, "authors": orjson.loads(people)}
         yield located(database, line, record, _paper), orjson.loads(files)
     yield None, loose
+
+
+def read_items(file: Path) -> Iterator[tuple[Located | None, list[str]]]:
+    """Yield the records of items as Zotero's API sends them, as `read_zotero` does; notes are left out."""
+    works: list[tuple[int, Json | str]] = []
+    files: defaultdict[str, list[str]] = defaultdict(list)
+    for line, item in read_file(file, json_records):
+        data = item if isinstance(item, str) else item["data"]
+        kind = "" if isinstance(data, str) else data.get("itemType")
+        if kind == "attachment":
+            files[data.get("parentItem", "")].append(_attached(item))
+        elif kind not in {"note", "annotation"}:
+            works.append((line, data))
+    for line, data in works:
+        names = []
+        if not isinstance(data, str):
+            names = files[data["key"]]
+            people = [
+                f"{person.get('firstName', '')} {person.get('lastName', '')}".strip()
+                or person.get("name", "")
+                for person in data.get("creators", ())
+                if person.get("creatorType") == "author"
+            ]
+            data = {**data, "type": data["itemType"], "authors": people}
+        yield located(file, line, data, _paper), names
+    yield None, files[""]
+
+
+def _attached(item: Json) -> str:
+    """Return the file of an attachment: where Zotero keeps it, or the path of a linked one; empty for a link."""
+    stored = item.get("links", {}).get("enclosure", {}).get("href", "")
+    return stored or item["data"].get("path", "")
 
 
 def _paper(fields: Fields) -> Paper:
