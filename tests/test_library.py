@@ -100,7 +100,6 @@ def test_append_reads_only_new_files(
     index = tmp_path / "index"
     config = BuildConfig(encoder=None)
     build_index(library, index, config)
-    log = list[str]()
     read = list[str]()
 
     def counted(job: Callable[[], object], name: str, instead: str) -> object:
@@ -108,9 +107,9 @@ def test_append_reads_only_new_files(
         return isolated(job, name, instead)
 
     monkeypatch.setattr(reading, "isolated", counted)
-    grow_index(index, config, corpus=library, log=log.append)
+    grow_index(index, config, corpus=library)
 
-    assert log == [f"{library} is unchanged since it was indexed: nothing to do"]
+    assert read == []
 
     new = whole_text(
         "Thyme calms the cough of small children", "Yes.", [f"1. {TO_MINT}"]

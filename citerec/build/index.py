@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 
-from citerec.bibliography.keys import paper_doi
 from citerec.build.vectors import (
     ContextTexts,
     EmbedConfig,
@@ -206,9 +205,6 @@ def grow_index(
     before = open_index(index)  # before anything is locked or written
     builders(config.retrievers or before.plugins)
     ids = read_ids(removed) if removed else []
-    if source and not removed and _is_unchanged(before, source, config):
-        log(f"{source.path} is unchanged since it was indexed: nothing to do")
-        return BuildReport(index, before.manifest, (), source.ignored)
     with locked(index), building(index) as folder:
         old = open_index(index)
         rows = old.papers.rows_of(ids)
@@ -222,7 +218,7 @@ def grow_index(
             log(f"{len(unknown):,} ids of --delete are not in the index")
         encoder = _encoder_of(old, config, log)
         report = _build(
-            folder, index, config, source, old, {*ids}, encoder, progress, log
+            folder, index, config, source, old, {*ids}, encoder, progress, log, old
         )
     forget_vectors(index)
     return report
@@ -236,8 +232,8 @@ def update_index(
 ) -> BuildReport:
     """Build an index anew from the corpus that it was built from, if that has changed, and count what is different.
 
-    The new index is that of a build of the corpus as it is now; only vectors of texts that the old one holds, and its
-    marks of retracted papers, are taken from it. Its format, `add_cited`, encoder and retrievers stay.
+    The new index is that of a build of the corpus as it is now; vectors of texts that the old one holds are taken from
+    it. Format, encoder, retrievers, `add_cited` and the path of the table of retracted papers stay.
 
     Raises:
         IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
@@ -246,37 +242,46 @@ def update_index(
     """
     old = open_index(index)
     corpus = old.manifest.corpus
-    if "base_sha256" in corpus or "path" not in corpus:
+    if "base_sha256" in corpus:
         raise ConfigError(
-            f"{index} was changed by --append or --delete, which an update would undo; "
-            f"build it anew: citerec index CORPUS --index {index} --force"
+            f"{index} was changed by --append, --delete or --retracted, which an update would undo; "
+            f"build it anew: citerec library add {corpus['path']} --name {index.name} --force"
         )
     source = find_source(Path(corpus["path"]))
-    if sha256_of(source) == corpus["sha256"] and not config.retracted:
-        return BuildReport(index, old.manifest, (), source.ignored)
+    if sha256_of(source) == corpus["sha256"]:
+        changes = _differences(old.papers, old.papers)
+        return BuildReport(index, old.manifest, (), source.ignored, changes)
     config = config.replace(
         format=corpus["format"],
-        add_cited=corpus.get("add_cited", 0),
+        add_cited=corpus["add_cited"],
+        retracted=corpus["retracted"] or None,
         retrievers=old.plugins,
     )
     with locked(index), building(index) as folder:
-        old = open_index(index)
         encoder = _encoder_of(old, config, log)
         report = _build(
             folder, index, config, source, None, set(), encoder, progress, log, old
         )
+        changes = _differences(old.papers, Papers(folder / PAPERS))
+        corpus = report.manifest.corpus | {"update": changes}
+        manifest = replace(report.manifest, corpus=corpus)
+        write_manifest(folder, manifest)
     forget_vectors(index)
-    return report
+    return replace(report, manifest=manifest, changes=changes)
 
 
-def _is_unchanged(index: IndexFolder, source: Source, config: BuildConfig) -> bool:
-    """Whether a folder has the files from which an index was built, or that were added last, read in the same way."""
-    corpus = index.manifest.corpus
-    if not source.path.is_dir() or config.retracted or config.encoder:
-        return False
-    digest = sha256_of(source)
-    is_known = digest in {corpus["sha256"], corpus.get("added_sha256")}
-    return is_known and config.add_cited == corpus.get("add_cited", 0)
+def _differences(old: Papers, new: Papers) -> dict[str, int]:
+    """Return how many papers are new, changed in their records, and deleted; all are in memory."""
+    before, after = (
+        {paper.id: paper for paper in papers.at(range(len(papers))).values()}
+        for papers in (old, new)
+    )
+    same = before.keys() & after.keys()
+    return {
+        "new": len(after) - len(same),
+        "changed": sum(before[docid] != after[docid] for docid in same),
+        "deleted": len(before) - len(same),
+    }
 
 
 def check_inputs(corpus: Path, index: Path, *, force: bool) -> Source:
@@ -342,18 +347,15 @@ def _build(
     encoder: Encoder | None,
     progress: Progress,
     log: Log,
-    replaced: IndexFolder | None = None,
+    known: IndexFolder | None = None,
 ) -> BuildReport:
     """Build an index in a folder, from the papers of a corpus and then those of an old index that stay.
 
-    Of a `replaced` index no paper stays: its vectors and marks of retracted papers are used.
+    `known` is an index whose vectors are used.
     """
     retracted = (
         read_retracted(config.retracted) if config.retracted else frozenset[str]()
     )
-    if replaced:
-        marked = replaced.papers.at(replaced.papers.retracted.tolist()).values()
-        retracted |= {paper_doi(paper).lower() for paper in marked} - {""}
     collector = RecordCounter(config.skip_bad, retracted=retracted)
     added = 0
     start_jvm()
@@ -399,15 +401,17 @@ def _build(
         progress("finishing", 2, 2)
     vectors: Json = {"encoder": None}
     if encoder:
-        known = old or replaced
         if known:  # vectors are stored as in the old index
             kind = DenseKind(known.manifest.settings["dense"]["kind"])
             config = config.replace(dense=config.dense.replace(kind=kind))
         vectors = embed(folder, index, encoder, config, progress, known)
     if source:
-        corpus |= {"files": len(source.files), "sha256": sha256_of(source)}
-        if config.add_cited:
-            corpus["add_cited"] = config.add_cited
+        corpus |= {
+            "files": len(source.files),
+            "sha256": sha256_of(source),
+            "add_cited": config.add_cited,
+            "retracted": str(config.retracted or ""),
+        }
     changes: dict[str, int] = {}
     if old:
         ids = [*islice(collector.rows, added)]
@@ -415,9 +419,6 @@ def _build(
         gone = len(old.papers) - (len(collector.rows) - added) - replaced
         changes = {"added": added - replaced, "replaced": replaced, "removed": gone}
         corpus = _changed_corpus(old, corpus, removed)
-    if replaced:
-        changes = _differences(replaced.papers, Papers(folder / PAPERS))
-        corpus["update"] = changes
     manifest = Manifest(
         name=Path(realpath(index)).name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -495,22 +496,6 @@ def _write_contexts(folder: Path, collector: RecordCounter) -> dict[str, int]:
     return {CONTEXTS: len(contexts), "contexts_tokens": tokens}
 
 
-def _differences(old: Papers, new: Papers) -> dict[str, int]:
-    """Return how many papers are new, changed in their records, and deleted."""
-    same = 0
-    stays = 0
-    for rows in batched(range(len(new)), BATCH):
-        papers = [*new.at(rows).values()]
-        places = old.rows_of([paper.id for paper in papers]).tolist()
-        before = old.at([place for place in places if place >= 0])
-        same += sum(
-            before.get(place) == paper
-            for place, paper in zip(places, papers, strict=True)
-        )
-        stays += len(before)
-    return {"new": len(new) - stays, "changed": stays - same, "deleted": len(old) - stays}
-
-
 def _changed_corpus(old: IndexFolder, added: Json, removed: Set[str]) -> Json:
     """Return what the manifest says of the corpus after a change of an index."""
     before = old.manifest.corpus
@@ -521,7 +506,6 @@ def _changed_corpus(old: IndexFolder, added: Json, removed: Set[str]) -> Json:
         **before,
         "files": files,
         "sha256": digest,
-        "added_sha256": added["sha256"],
         "base_sha256": old.manifest.lineage,
     }
 

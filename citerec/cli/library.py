@@ -15,19 +15,12 @@ from citerec.cli.index import (
     show_report,
 )
 from citerec.cli.options import settings_options
-from citerec.config import setting
 
 library = typer.Typer(
     no_args_is_help=True,
     help="Make an index of your own library, and keep it as the library is.",
 )
 ZOTERO = "zotero"
-
-
-class LibraryOptions(IndexOptions):
-    """How a library is read; records that are invalid are named and left out."""
-
-    skip_bad: bool = setting(True, "Skip invalid records.")
 
 
 ADD = {
@@ -55,7 +48,7 @@ def add(
         ),
     ] = None,
     *,
-    config: Annotated[LibraryOptions, ADD],
+    config: Annotated[IndexOptions, ADD],
     console: ConsoleOutput,
 ) -> None:
     """Make an index of a library; `citerec library update` follows what changes in it."""
@@ -70,7 +63,7 @@ def add(
         if str(source) == ZOTERO and not source.exists():
             source = CORPORA / index.name
             fetch_library(source, progress)
-        config = config.replace(encoder=encoder)
+        config = config.replace(encoder=encoder, skip_bad=True)
         report = build_index(source, index, config, progress, console.log)
     show_report(report, console)
 
@@ -85,25 +78,20 @@ def update(
         ),
     ] = None,
     *,
-    config: Annotated[LibraryOptions, {"--retracted": "retracted"}],
     console: ConsoleOutput,
 ) -> None:
     """Follow what is new, changed and deleted in a library; the index is then that of a new build."""
-    from citerec.build.index import update_index
+    from citerec.build.index import BuildConfig, update_index
     from citerec.collect.zotero import ITEMS, fetch_library
     from citerec.index.folder import find_index, read_manifest
 
     index = find_index(name)
-    corpus = Path(read_manifest(index).corpus.get("path", ""))
+    corpus = Path(read_manifest(index).corpus["path"])
+    config = BuildConfig(skip_bad=True)
     with console.progress(in_bytes="reading") as progress:
         if (corpus / ITEMS).exists():
             fetch_library(corpus, progress)
-        report = update_index(
-            index, config.replace(encoder=None), progress, console.log
-        )
+        report = update_index(index, config, progress, console.log)
     report_faults(report.examples, report.ignored, console)
-    counts = (
-        f"{report.changes.get(kind, 0):,} {kind}"
-        for kind in ("new", "changed", "deleted")
-    )
+    counts = [f"{count:,} {kind}" for kind, count in report.changes.items()]
     write_lines(f"{index}: {', '.join(counts)}")

@@ -10,7 +10,8 @@ Source: server_localAPI.js and server_connector.js of github.com/zotero/zotero (
 
 import gzip
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,12 +22,11 @@ from uuid import uuid4
 import orjson
 
 from citerec.bibliography.keys import title_key
-from citerec.bibliography.write import csl_item
+from citerec.bibliography.write import csl
 from citerec.collect.client import TIMEOUT, CollectError
 from citerec.errors import ConfigError, writing
 from citerec.files.arrays import batched
 from citerec.files.atomic import locked, replacing
-from citerec.files.checksums import indented_json
 from citerec.types import Json, Paper, Progress
 
 if TYPE_CHECKING:
@@ -34,14 +34,18 @@ if TYPE_CHECKING:
 
 VARIABLE = "CITEREC_ZOTERO"  # the address of a Zotero with another port
 URL = "http://127.0.0.1:23119"
-ITEMS = "items.jsonl.gz"
-RECORD = "collection.json"  # readers of corpora leave it out
+ITEMS = "items.json.gz"
 PAGE = 100  # items of an answer, of which Zotero looks at each attached file
 KEYS = 50  # of one request
+_REFUSALS = {
+    403: "Zotero does not let other programs read its library: in its settings, under Advanced, tick 'Allow other "
+    "applications on this computer to communicate with Zotero'",
+    404: "this Zotero has no local API, which came with version 7; name its data folder, such as ~/Zotero",
+}
 
 
 def fetch_library(folder: Path, progress: Progress) -> None:
-    """Write the items of the user's library into a folder as they are now, as Zotero's API sends them, one a line.
+    """Write the items of the user's library into a folder as they are now, as Zotero's API sends them.
 
     Only new and changed ones are asked for; trashed ones, notes and annotations are left out. The file is replaced
     after the last answer, if an item changed.
@@ -56,30 +60,31 @@ def fetch_library(folder: Path, progress: Progress) -> None:
     since = ""
     with locked(folder), _zotero() as client:
         if file.exists():
-            lines = gzip.decompress(file.read_bytes()).splitlines()
-            known = {item["key"]: item for item in map(orjson.loads, lines)}
-            since = orjson.loads((folder / RECORD).read_bytes())["fetched"]
+            before = orjson.loads(gzip.decompress(file.read_bytes()))
+            known = _by_key(before["items"])
+            since = before["fetched"]
         now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        found = {item["key"]: item for item in _edited(client, since, progress)}
+        found = known | _by_key(_edited(client, since, progress))
         versions: Mapping[str, int] = _get(client, format="versions").json()
         others = [
             key
             for key, version in versions.items()
-            if key not in found and known.get(key, {}).get("version") != version
+            if key not in found or found[key]["version"] != version
         ]
         for keys in batched(others, KEYS):
-            page = _get(client, itemKey=",".join(keys)).json()
-            found |= {item["key"]: item for item in page}
-        found = known | found
-        items = {key: found[key] for key in sorted(versions) if key in found}
+            found |= _by_key(_get(client, itemKey=",".join(keys)).json())
+        items = {key: found[key] for key in sorted(found.keys() & versions)}
+        if items == known and since:
+            return
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            if items != known or not file.exists():
-                data = b"".join(orjson.dumps(item) + b"\n" for item in items.values())
-                with replacing(file) as temporary:
-                    temporary.write_bytes(gzip.compress(data, 1, mtime=0))
-            with replacing(folder / RECORD) as temporary:
-                temporary.write_bytes(indented_json({"fetched": now}))
+            with replacing(file) as temporary:
+                data = orjson.dumps({"items": [*items.values()], "fetched": now})
+                temporary.write_bytes(gzip.compress(data, 1))
+
+
+def _by_key(items: Iterable[Json]) -> dict[str, Json]:
+    return {item["key"]: item for item in items}
 
 
 def _edited(client: "Client", since: str, progress: Progress) -> Iterator[Json]:
@@ -100,20 +105,16 @@ def _edited(client: "Client", since: str, progress: Progress) -> Iterator[Json]:
 def save_papers(papers: Sequence[Paper], notes: Mapping[str, str]) -> int:
     """Save papers into what is selected in Zotero, but those whose title it has; return how many are new.
 
-    `notes` are by id; errors are those of `fetch_library`.
+    `notes` are by id. Errors are those of `fetch_library`.
     """
     with _zotero() as client:
         new = [paper for paper in papers if not _has(client, paper)]
-        items = [
-            csl_item(paper, notes.get(paper.id, "")) | {"abstract": paper.abstract}
-            for paper in new
-        ]
-        if not items:
+        if not new:
             return 0
         answer = client.post(
             "/connector/import",
             params={"session": uuid4().hex},
-            content=orjson.dumps(items),
+            content=csl(new, notes),
             headers={"Content-Type": "text/plain"},
         )
         if answer.status_code != 201:
@@ -126,7 +127,8 @@ def save_papers(papers: Sequence[Paper], notes: Mapping[str, str]) -> int:
 def _has(client: "Client", paper: Paper) -> bool:
     """Whether an item of Zotero has the title of a paper."""
     title = title_key(paper.title)
-    items: list[Json] = _get(client, q=paper.title).json()
+    words = re.findall(r"\w+", paper.title)  # each of which an item has
+    items: list[Json] = _get(client, q=" ".join(words)).json()
     return any(title_key(item["data"].get("title", "")) == title for item in items)
 
 
@@ -143,14 +145,10 @@ def _zotero() -> "Generator[Client]":
     try:
         with httpx.Client(base_url=url, timeout=TIMEOUT, trust_env=False) as client:
             yield client
-    except httpx.ConnectError:
-        raise CollectError(
-            f"Zotero does not run (nothing answers at {url}); start it, then run this again, "
-            "or name its data folder, such as ~/Zotero"
-        ) from None
     except httpx.HTTPError as error:
         raise CollectError(
-            f"Zotero stopped answering ({error}); nothing was changed, run this again"
+            f"Zotero does not answer at {url} ({error}), nothing was changed; start it, then run this again, "
+            "or name its data folder, such as ~/Zotero"
         ) from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CollectError(
@@ -162,13 +160,6 @@ def _get(client: "Client", **params: str) -> "Response":
     """Ask for items that are no notes and no annotations; CollectError if Zotero refuses."""
     kinds = [("itemType", "-note"), ("itemType", "-annotation")]
     answer = client.get("/api/users/0/items", params=[*kinds, *params.items()])
-    if answer.status_code == 403:
-        raise CollectError(
-            "Zotero does not let other programs read its library: in its settings, under Advanced, tick 'Allow other "
-            "applications on this computer to communicate with Zotero'"
-        )
-    if answer.status_code == 404:
-        raise CollectError(
-            "this Zotero has no local API, which came with version 7; name its data folder, such as ~/Zotero"
-        )
+    if fault := _REFUSALS.get(answer.status_code):
+        raise CollectError(fault)
     return answer.raise_for_status()

@@ -1,4 +1,4 @@
-"""Reads records, creators and attachments of Zotero: of its database, which is never written, and of its API's items."""
+"""Reads records, creators and attachments of Zotero: of its database, which is never written, and of its API."""
 
 import sqlite3
 from collections import defaultdict
@@ -73,27 +73,24 @@ def read_zotero(database: Path) -> Iterator[tuple[Located | None, list[str]]]:
 
 def read_items(file: Path) -> Iterator[tuple[Located | None, list[str]]]:
     """Yield the records of items as Zotero's API sends them, as `read_zotero` does; notes are left out."""
-    works: list[tuple[int, Json | str]] = []
+    works: list[tuple[int, Json]] = []
     files: defaultdict[str, list[str]] = defaultdict(list)
     for line, item in read_file(file, json_records):
-        data = item if isinstance(item, str) else item["data"]
-        kind = "" if isinstance(data, str) else data.get("itemType")
-        if kind == "attachment":
+        if isinstance(item, str):  # why it cannot be read
+            yield located(file, line, item, _paper), []
+        elif (data := item["data"])["itemType"] == "attachment":
             files[data.get("parentItem", "")].append(_attached(item))
-        elif kind not in {"note", "annotation"}:
+        elif data["itemType"] not in {"note", "annotation"}:
             works.append((line, data))
     for line, data in works:
-        names = []
-        if not isinstance(data, str):
-            names = files[data["key"]]
-            people = [
-                f"{person.get('firstName', '')} {person.get('lastName', '')}".strip()
-                or person.get("name", "")
-                for person in data.get("creators", ())
-                if person.get("creatorType") == "author"
-            ]
-            data = {**data, "type": data["itemType"], "authors": people}
-        yield located(file, line, data, _paper), names
+        people = [
+            f"{person.get('firstName', '')} {person.get('lastName', '')}".strip()
+            or person.get("name", "")
+            for person in data.get("creators", ())
+            if person["creatorType"] == "author"
+        ]
+        record = {**data, "type": data["itemType"], "authors": people}
+        yield located(file, line, record, _paper), files[data["key"]]
     yield None, files[""]
 
 

@@ -203,7 +203,10 @@ class Answers(Handler):
 
     def _import(self, body: bytes) -> None:
         """Import CSL-JSON, as Zotero's translator of that name does."""
-        kinds = {"article-journal": "journalArticle", "paper-conference": "conferencePaper"}
+        kinds = {
+            "article-journal": "journalArticle",
+            "paper-conference": "conferencePaper",
+        }
         try:
             records: list[dict[str, Any]] = json.loads(body)
         except ValueError:
