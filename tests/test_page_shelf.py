@@ -17,6 +17,8 @@ from support.browsing import (
     ids,
     open_page,
 )
+from support.types import MonkeyPatch
+from support.zotero_server import zotero
 
 from citerec.corpus.lists import read_paper_list
 
@@ -123,3 +125,22 @@ def test_a_paper_that_no_corpus_has_is_kept_marked_and_exported(
     page.fill("#add", "@article{broken")
     page.press("#add", "Enter")
     expect(page.locator("#toast")).to_contain_text("outside")
+
+
+def test_the_shelf_is_saved_to_zotero(page: Any, monkeypatch: MonkeyPatch) -> None:
+    find(page)
+    page.click(TAKE)
+    with zotero() as (server, address):
+        monkeypatch.setenv("CITEREC_ZOTERO", address)
+
+        page.click("#to-zotero")
+        expect(page.locator("#toast")).to_contain_text("1 paper saved to Zotero")
+        page.click("#to-zotero")
+        expect(page.locator("#toast")).to_contain_text(
+            "0 papers saved to Zotero; it had 1 already"
+        )
+        server.is_allowed = False
+        page.click("#to-zotero")
+        expect(page.locator("#toast")).to_contain_text("tick 'Allow other applications")
+
+        assert len(server.library.items) == 1

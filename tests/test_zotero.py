@@ -390,6 +390,49 @@ def test_a_shelf_goes_to_zotero_and_into_a_bibliography(
     assert text.count("annotation = {for section 2}") == 1
 
 
+# --- the server
+
+
+def test_a_server_of_this_machine_saves_to_zotero_and_says_what_is_new(
+    added: ZoteroServer, invoke: Invoke
+) -> None:
+    pytest.importorskip("uvicorn", reason="the server is not installed")
+    from support.server import serving
+
+    from citerec.serve import ServeConfig
+    from citerec.serve.service import Service
+
+    for number, title in enumerate((BASIL, TREES.title)):
+        added.library.add(f"NEXT{number:04}", title=title)
+    invoke("library", "update")
+    added.library.erase("NEXT0001")
+    outside = "@misc{own, title={A paper that this corpus does not have}}"
+    body = {"ids": ["MINT0001", "NEXT0001"], "outside": outside}
+
+    with serving(Service({"zotero": INDEX})) as server:
+        [facts] = server.get("/v1/index").json()["indexes"]
+        saved = server.post("/v1/zotero", json=body | {"notes": {"own": "read"}})
+        unknown = server.post("/v1/zotero", json={"ids": ["NONE0001"]})
+        added.is_allowed = False
+        refused = server.post("/v1/zotero", json=body)
+    open_to_all = ServeConfig(host="0.0.0.0", tokens=("t" * 16,))
+    with serving(Service({"zotero": INDEX}, settings=open_to_all)) as server:
+        server.headers["authorization"] = f"Bearer {'t' * 16}"
+        far = server.post("/v1/zotero", json=body)
+
+    assert (facts["papers"], facts["new"]) == (4, 2)
+    assert saved.json() == {"saved": 2, "known": 1}
+    items = added.library.items.values()
+    assert "read" in {item.data.get("extra") for item in items}
+    assert (unknown.status_code, refused.status_code, far.status_code) == (
+        404,
+        424,
+        404,
+    )
+    assert "tick 'Allow other applications" in refused.json()["detail"]
+    assert "this machine alone" in far.json()["detail"]
+
+
 # --- large libraries
 
 
