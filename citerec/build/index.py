@@ -253,8 +253,8 @@ def update_index(
         return BuildReport(index, old.manifest, (), source.ignored, changes)
     config = config.replace(
         format=corpus["format"],
-        add_cited=corpus["add_cited"],
-        retracted=corpus["retracted"] or None,
+        add_cited=corpus.get("add_cited", 0),
+        retracted=corpus.get("retracted") or None,
         retrievers=old.plugins,
     )
     with locked(index), building(index) as folder:
