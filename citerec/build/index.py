@@ -254,7 +254,7 @@ def update_index(
     config = config.replace(
         format=corpus["format"],
         add_cited=corpus.get("add_cited", 0),
-        retracted=corpus.get("retracted") or None,
+        retracted=corpus.get("retracted"),
         retrievers=old.plugins,
     )
     with locked(index), building(index) as folder:
@@ -406,12 +406,12 @@ def _build(
             config = config.replace(dense=config.dense.replace(kind=kind))
         vectors = embed(folder, index, encoder, config, progress, known)
     if source:
-        corpus |= {
-            "files": len(source.files),
-            "sha256": sha256_of(source),
+        corpus |= {"files": len(source.files), "sha256": sha256_of(source)}
+        options = {
             "add_cited": config.add_cited,
             "retracted": str(config.retracted or ""),
         }
+        corpus |= {name: value for name, value in options.items() if value}
     changes: dict[str, int] = {}
     if old:
         ids = [*islice(collector.rows, added)]
