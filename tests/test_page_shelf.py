@@ -17,10 +17,13 @@ from support.browsing import (
     ids,
     open_page,
 )
-from support.types import MonkeyPatch
+from support.server import listening
+from support.types import Build, MonkeyPatch
 from support.zotero_server import zotero
 
+from citerec.build.index import BuildConfig, update_index
 from citerec.corpus.lists import read_paper_list
+from citerec.serve.service import Service
 
 OTHER = "Colour maps for weather charts"
 
@@ -144,3 +147,17 @@ def test_the_shelf_is_saved_to_zotero(page: Any, monkeypatch: MonkeyPatch) -> No
         expect(page.locator("#toast")).to_contain_text("tick 'Allow other applications")
 
         assert len(server.library.items) == 1
+
+
+def test_the_corpus_says_what_the_last_update_of_a_library_added(
+    browser: Any, build: Build, tmp_path: Path
+) -> None:
+    build([{"id": "a", "title": "Alpha"}])
+    with (tmp_path / "made/corpus.jsonl").open("a", encoding="utf-8") as corpus:
+        corpus.write('{"id": "b", "title": "Beta"}\n')
+    update_index(tmp_path / "index", BuildConfig())
+    service = Service({"mine": tmp_path / "index"})
+
+    with listening(service) as address, open_page(browser, address) as opened:
+        expect(opened.locator("#corpus-facts")).to_have_text("2 papers · 1 new")
+    service.close()

@@ -1,10 +1,12 @@
 """A library that lives: `citerec library add` and `update`, from a Zotero that runs; papers are saved to it."""
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from support.documents import whole_text
 from support.types import Invoke, MonkeyPatch
@@ -14,8 +16,10 @@ from citerec import Recommender
 from citerec.build.index import BuildConfig, build_index
 from citerec.collect import zotero as client
 from citerec.collect.zotero import ITEMS, save_papers
+from citerec.encode.encoder import TransformerEncoder, Vectors
 from citerec.errors import CiterecError, ConfigError
 from citerec.index.folder import open_index
+from citerec.index.vectors import vectors_of
 from citerec.library import reading
 from citerec.types import Paper
 
@@ -235,6 +239,36 @@ def test_an_updated_index_gives_the_answers_of_a_new_build(
     assert [item.score for item in lists[0]] == [item.score for item in lists[1]]
 
 
+def test_only_new_texts_are_encoded_and_the_vectors_are_those_of_a_new_build(
+    running: ZoteroServer, invoke: Invoke, tiny_model: str, monkeypatch: MonkeyPatch
+) -> None:
+    encoded = list[str]()
+    encode = TransformerEncoder.encode
+
+    def counted(
+        self: TransformerEncoder, papers: Sequence[Paper], *more: Any
+    ) -> Vectors:
+        encoded.extend(paper.id for paper in papers)
+        return encode(self, papers, *more)
+
+    monkeypatch.setenv("CITEREC_DTYPE", "float32")  # as few texts are encoded
+    invoke("library", "add", "zotero", "--encoder", tiny_model)
+    running.library.add("BASIL001", title=BASIL)
+    running.library.trash("MINT0001")
+    with monkeypatch.context() as patched:
+        patched.setattr(TransformerEncoder, "encode", counted)
+        code, line, errors = invoke("library", "update")
+    build_index("corpora/zotero", "fresh", BuildConfig(encoder=tiny_model))
+
+    assert (code, line) == (0, "indexes/zotero: 1 new, 0 changed, 1 deleted\n"), errors
+    assert encoded == ["BASIL001"]
+    updated, fresh = (
+        vectors_of(open_index(index)).vectors(np.arange(2))
+        for index in (INDEX, "fresh")
+    )
+    assert updated == pytest.approx(fresh, abs=1e-5)
+
+
 def test_marks_of_retracted_papers_stay(running: ZoteroServer, invoke: Invoke) -> None:
     table = Path("retractions.csv")
     table.write_text(
@@ -383,8 +417,8 @@ def test_a_shelf_goes_to_zotero_and_into_a_bibliography(
 
     assert (code, lines) == (0, "")
     assert "1 paper added to refs.bib: khattab2020colbert" in errors
-    assert "1 paper saved to Zotero\n" in errors
-    assert "0 papers saved to Zotero; it has 1 already" in again[2]
+    assert "1 paper saved to Zotero; it had 0\n" in errors
+    assert "0 papers saved to Zotero; it had 1\n" in again[2]
     text = Path("refs.bib").read_text(encoding="utf-8")
     assert text.startswith("% mine\n")
     assert text.count("annotation = {for section 2}") == 1

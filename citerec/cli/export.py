@@ -61,8 +61,8 @@ def export(
         report_appended(append_papers(append, found, notes), console)
     if zotero:
         saved = save_papers(found, notes)
-        known = f"; it has {len(found) - saved} already" if saved < len(found) else ""
-        console.log(f"{plural(saved, 'paper')} saved to Zotero{known}")
+        known = len(found) - saved
+        console.log(f"{plural(saved, 'paper')} saved to Zotero; it had {known}")
     if not (append or zotero):
         write_result(references(found, config, notes, taken), output)
     console.log(f"{papers}: {plural(len(found), 'paper')} written{absent}")

@@ -15,19 +15,17 @@ from citerec.cli.index import (
     show_report,
 )
 from citerec.cli.options import settings_options
+from citerec.encode.spec import EncodeConfig
 
 library = typer.Typer(
     no_args_is_help=True,
     help="Make an index of your own library, and keep it as the library is.",
 )
 ZOTERO = "zotero"
-
-
 ADD = {
     "--encoder": "encoder",
     "--add-cited": "add_cited",
     "--retracted": "retracted",
-    "--threads": "encode.threads dense.threads",
     "--force": "force",
 }
 
@@ -87,7 +85,8 @@ def update(
 
     index = find_index(name)
     corpus = Path(read_manifest(index).corpus["path"])
-    config = BuildConfig(skip_bad=True)
+    # an update has few new texts
+    config = BuildConfig(skip_bad=True, encode=EncodeConfig(few_texts=True))
     with console.progress(in_bytes="reading") as progress:
         if (corpus / ITEMS).exists():
             fetch_library(corpus, progress)

@@ -79,7 +79,9 @@ def read_items(file: Path) -> Iterator[tuple[Located | None, list[str]]]:
         if isinstance(item, str):  # why it cannot be read
             yield located(file, line, item, _paper), []
         elif (data := item["data"])["itemType"] == "attachment":
-            files[data.get("parentItem", "")].append(_attached(item))
+            # what Zotero keeps, or the path of a linked file
+            links = item["links"].get("enclosure", {"href": data.get("path", "")})
+            files[data.get("parentItem", "")].append(links["href"])
         elif data["itemType"] not in {"note", "annotation"}:
             works.append((line, data))
     for line, data in works:
@@ -92,12 +94,6 @@ def read_items(file: Path) -> Iterator[tuple[Located | None, list[str]]]:
         record = {**data, "type": data["itemType"], "authors": people}
         yield located(file, line, record, _paper), files[data["key"]]
     yield None, files[""]
-
-
-def _attached(item: Json) -> str:
-    """Return the file of an attachment: where Zotero keeps it, or the path of a linked one; empty for a link."""
-    stored = item.get("links", {}).get("enclosure", {}).get("href", "")
-    return stored or item["data"].get("path", "")
 
 
 def _paper(fields: Fields) -> Paper:

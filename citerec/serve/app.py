@@ -222,13 +222,6 @@ class ConnectionsAnswer(BaseModel):
     derivative: list[ConnectedPaper]
 
 
-class SaveAnswer(BaseModel):
-    """How many papers Zotero has now, and how many it had."""
-
-    saved: int
-    known: int
-
-
 class IndexList(BaseModel):
     """All indexes, the default first."""
 
@@ -288,10 +281,13 @@ async def export(request: Request, body: ExportRequest) -> Response:
 
 
 @api.post("/zotero")
-async def save_to_zotero(request: Request, body: SaveRequest) -> SaveAnswer:
-    """Save papers into the Zotero of this machine, but those that it has; a server for other machines refuses."""
+async def save_to_zotero(request: Request, body: SaveRequest) -> dict[str, int]:
+    """Save papers into the Zotero of this machine, but those that it has; a server for other machines refuses.
 
-    def work(opened: OpenIndex) -> SaveAnswer:
+    The answer is how many were `saved`, and how many were `known`.
+    """
+
+    def work(opened: OpenIndex) -> dict[str, int]:
         if not request.app.state.service.settings.is_local:
             fault = "only a server that this machine alone can reach saves to Zotero"
             raise ProblemError("not-found", fault)
@@ -300,7 +296,7 @@ async def save_to_zotero(request: Request, body: SaveRequest) -> SaveAnswer:
             saved = save_papers(papers, body.notes)
         except CollectError as error:
             raise ProblemError("zotero", str(error)) from error
-        return SaveAnswer(saved=saved, known=len(papers) - saved)
+        return {"saved": saved, "known": len(papers) - saved}
 
     return await answer(request, work, body.index, "uploads")
 
