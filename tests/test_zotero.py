@@ -470,7 +470,6 @@ def test_a_server_of_this_machine_saves_to_zotero_and_says_what_is_new(
 # --- large libraries
 
 
-@pytest.mark.slow
 def test_a_library_of_5000_papers_is_read_once_and_followed_in_seconds(
     running: ZoteroServer, invoke: Invoke
 ) -> None:

@@ -258,6 +258,7 @@ def update_index(
         retrievers=old.plugins,
     )
     with locked(index), building(index) as folder:
+        old = open_index(index)
         encoder = _encoder_of(old, config, log)
         report = _build(
             folder, index, config, source, None, set(), encoder, progress, log, old
