@@ -246,6 +246,21 @@ def test_the_data_folder_of_zotero_is_a_library(zotero: Path) -> None:
     assert table[-1].endswith("storage/FILE0002/gone.pdf")
 
 
+def test_a_data_folder_is_followed_as_zotero_changes_it(
+    zotero: Path, invoke: Invoke, java: None
+) -> None:
+    assert invoke("library", "add", "Zotero", "--encoder", "none")[0] == 0
+    with closing(sqlite3.connect(zotero / "zotero.sqlite")) as database:
+        database.execute("INSERT INTO deletedItems VALUES (2)")
+        database.execute("UPDATE itemDataValues SET value = '2020' WHERE valueID = 2")
+        database.commit()
+
+    code, line, _ = invoke("library", "update")
+
+    assert (code, line) == (0, "indexes/Zotero: 0 new, 1 changed, 1 deleted\n")
+    assert open_index("indexes/Zotero").papers.ids_at([0]) == ["SAGE0001"]
+
+
 def test_a_database_is_read_while_zotero_holds_it(zotero: Path) -> None:
     with closing(sqlite3.connect(zotero / "zotero.sqlite")) as database:
         database.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -194,7 +194,9 @@ def find_index(named: Path | None, *, root: Path = INDEXES) -> Path:
             f"no index under {root}/; build one: citerec index CORPUS, or try: citerec demo"
         )
     listed = ", ".join(str(p) for p in folders)
-    raise IndexNotFoundError(f"several indexes: {listed}; choose one with --index")
+    raise IndexNotFoundError(
+        f"several indexes: {listed}; name one of them (most commands: --index NAME)"
+    )
 
 
 def open_index(path: PathLike) -> IndexFolder:
