@@ -62,6 +62,8 @@ def add(
             source = CORPORA / index.name
             fetch_library(source, progress)
         config = config.replace(encoder=encoder, skip_bad=True)
+        if source.is_dir():  # PDFs are read beside records, too
+            config = config.replace(format="library")
         report = build_index(source, index, config, progress, console.log)
     show_report(report, console)
 
@@ -91,6 +93,7 @@ def update(
         if (corpus / ITEMS).exists():
             fetch_library(corpus, progress)
         report = update_index(index, config, progress, console.log)
-    report_faults(report.examples, report.ignored, console)
+    format_name = report.manifest.corpus["format"]
+    report_faults(report.examples, report.ignored, console, format_name)
     counts = [f"{count:,} {kind}" for kind, count in report.changes.items()]
     write_lines(f"{index}: {', '.join(counts)}")
