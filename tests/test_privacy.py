@@ -33,6 +33,8 @@ COMMANDS = {  # each line runs in the folder that `place` makes
     "experiment table": "--output table.md",
     "export": f"refs.bib {INDEX} --format ris",
     "info": INDEX,
+    "library add": "corpus.jsonl --encoder none",
+    "library update": "sample",
     "recommend": f"{INDEX} --title '{TITLE}' --explain",
     "scidocs": f"{INDEX} --tasks cite",
     "verify": INDEX,

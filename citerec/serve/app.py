@@ -27,6 +27,8 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from citerec.bibliography.keys import paper_doi
+from citerec.collect.client import CollectError
+from citerec.collect.zotero import save_papers
 from citerec.errors import CiterecError, OutputError
 from citerec.export import Format, pieces
 from citerec.search import SearchFilter
@@ -41,6 +43,7 @@ from citerec.serve.requests import (
     ReadRequest,
     RecommendAnswer,
     RecommendRequest,
+    SaveRequest,
     Year,
     answer_of,
     json,
@@ -280,6 +283,27 @@ async def export(request: Request, body: ExportRequest) -> Response:
         text, notice = body.written(opened)
         headers = page.SAFE | ({"Citerec-Notice": quote(notice)} if notice else {})
         return Response(text, headers=headers, media_type=MEDIA[body.format])
+
+    return await answer(request, work, body.index, "uploads")
+
+
+@api.post("/zotero")
+async def save_to_zotero(request: Request, body: SaveRequest) -> dict[str, int]:
+    """Save papers into the Zotero of this machine, but those that it has; a server for other machines refuses.
+
+    The answer is how many were `saved`, and how many were `known`.
+    """
+
+    def work(opened: OpenIndex) -> dict[str, int]:
+        if not request.app.state.service.settings.is_local:
+            fault = "only a server that this machine alone can reach saves to Zotero"
+            raise ProblemError("not-found", fault)
+        papers = body.papers(opened)
+        try:
+            saved = save_papers(papers, body.notes)
+        except CollectError as error:
+            raise ProblemError("zotero", str(error)) from error
+        return {"saved": saved, "known": len(papers) - saved}
 
     return await answer(request, work, body.index, "uploads")
 

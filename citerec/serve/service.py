@@ -49,6 +49,7 @@ class IndexFacts(BaseModel):
     version: str
     papers: int
     citations: int
+    new: int  # papers that the last update of a library added
     years: tuple[int, int] | None
     retrievers: list[str]
     encoder: str
@@ -87,6 +88,7 @@ class OpenIndex:
             version=self.version,
             papers=len(self.index.papers),
             citations=len(self.index.graph.indices),
+            new=self.index.manifest.corpus.get("update", {}).get("new", 0),
             years=chosen.corpus.years,
             retrievers=[*chosen.retriever_names],
             encoder=chosen.encoder,

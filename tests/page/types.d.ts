@@ -353,7 +353,7 @@ interface Token {
 
 // What goes with the tab.
 interface Now {
-  indexes: { name: string; papers: number; years: [number, number] | null }[];
+  indexes: { name: string; papers: number; new: number; years: [number, number] | null }[];
   list: List;
   text: { draft: string; title: string; paragraphs: Paragraph[] } | null; // of a file
   where: Where | null; // in place of a list

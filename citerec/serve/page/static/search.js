@@ -272,10 +272,9 @@ const FILES = {
 /** @type {(paper: Taken) => string} */
 const keyOf = ({ id, bibtex }) => bibtex?.match(/\{([^,\s]+)/)?.[1] ?? id;
 
-// What is asked of the server: papers as references, with notes, and with citation keys that the
-// bibliography of the draft does not have.
-/** @type {(ids: string[], format: string) => object} */
-export function exporting(ids, format) {
+// Papers as the server takes them, with notes.
+/** @type {(ids: string[]) => object} */
+export function papersOf(ids) {
   const given = marks().taken.filter(one => ids.includes(one.id)),
     notes = given.filter(one => one.note),
     outside = given.filter(one => one.bibtex);
@@ -283,12 +282,19 @@ export function exporting(ids, format) {
     index: state.index,
     ids: ids.filter(id => !id.startsWith(OUTSIDE)),
     outside: outside.map(one => one.bibtex).join("\n"),
-    format,
-    style: looks.style || "apa",
     notes: Object.fromEntries(notes.map(one => [keyOf(one), one.note.slice(0, MOST_NOTE)])),
-    taken_keys: state.keys,
   };
 }
+
+// What is asked of the server: papers as references, with citation keys that the bibliography of
+// the draft does not have.
+/** @type {(ids: string[], format: string) => object} */
+export const exporting = (ids, format) => ({
+  ...papersOf(ids),
+  format,
+  style: looks.style || "apa",
+  taken_keys: state.keys,
+});
 
 /** @type {(format: string, how: "copy" | "save", rows?: { id: string }[]) => Promise<void>} */
 export async function give(format, how, rows = selected()) {

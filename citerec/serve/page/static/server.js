@@ -157,6 +157,10 @@ export const exported = request =>
     return { text: await response.text(), notice: notice && `; ${notice}` };
   });
 
+// Saves papers into the Zotero of this machine.
+/** @type {(request: object) => Promise<{ saved: number, known: number }>} */
+export const zotero = request => ask("v1/zotero", json(request));
+
 /** @type {(index: string, files: Sent[], signal?: AbortSignal) => Promise<Read>} */
 export function readFiles(index, files, signal) {
   const body = new FormData();

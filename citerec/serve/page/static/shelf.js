@@ -1,8 +1,8 @@
 // The shelf: the papers that the author took for the draft, with notes; saved, opened and copied.
 
 import { copyFormatted, save } from "./browser.js";
-import { exporting, shelved } from "./search.js";
-import { exported, rowsOf } from "./server.js";
+import { exporting, papersOf, shelved } from "./search.js";
+import { exported, rowsOf, zotero } from "./server.js";
 import { chooseIndex, keep, mark, marks, now, state, update } from "./store.js";
 import * as store from "./store.js";
 import { clean, count, isSame } from "./text.js";
@@ -29,6 +29,18 @@ export async function copyShelf() {
     );
     const { notice } = await html;
     toast(`${count(ids.length, "reference")} copied; paste them into your text${notice}`);
+  } catch (error) {
+    toast(clean(error.message));
+  }
+}
+
+// Saves the papers of the shelf into Zotero, but those that it has.
+export async function toZotero() {
+  const ids = marks().taken.map(one => one.id);
+  try {
+    const { saved, known } = await zotero(papersOf(ids));
+    const had = known ? `; it had ${known} already` : "";
+    toast(`${count(saved, "paper")} saved to Zotero${had}`);
   } catch (error) {
     toast(clean(error.message));
   }

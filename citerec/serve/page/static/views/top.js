@@ -55,7 +55,8 @@ export function top() {
 function corpus() {
   const { indexes } = now;
   const one = indexes.find(index => index.name === state.index);
-  const facts = one && [count(one.papers, "paper"), one.years?.join("–")];
+  const added = one?.new ? `${one.new} new` : "";
+  const facts = one && [count(one.papers, "paper"), added, one.years?.join("–")];
   return html`<label class="hush" for="index">Corpus</label>
     <select id="index" ?hidden=${indexes.length < 2}
       @change=${onValue(changeIndex)}>
