@@ -8,11 +8,11 @@ import { changeIndex } from "../travel.js";
 import { besides, icon, link, onValue } from "./parts.js";
 
 const close = () => change({ isOpen: false });
-const open = () => change({ isOpen: true });
+export const openCollect = () => change({ isOpen: true });
 
 export const collecting = () =>
   canCollect
-    ? html`<p class="tray hint">Is your subject missing? ${link("Collect a corpus…", open, "open-collect")}</p>`
+    ? html`<p class="tray hint">Is your subject missing? ${link("Collect a corpus…", openCollect, "open-collect")}</p>`
     : nothing;
 
 export const collect = () =>
