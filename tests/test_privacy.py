@@ -18,7 +18,7 @@ from support.corpora import SAMPLE
 from citerec.cli import make_app
 from citerec.index.folder import IndexFolder
 
-SENDS = {"collect", "datasets fetch"}  # what they are for
+SENDS = {"collect", "datasets fetch", "watch"}  # what they are for
 TITLE = "Dense Passage Retrieval for Open-Domain Question Answering"
 INDEX = "--index indexes/sample"
 COMMANDS = {  # each line runs in the folder that `place` makes

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from itertools import islice
+from pathlib import Path
 from platform import python_version
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -32,6 +33,7 @@ from citerec.errors import CiterecError, OutputError
 from citerec.export import Format, pieces
 from citerec.search import SearchFilter
 from citerec.serve import ServeConfig, desk, page, scholar
+from citerec.serve.collector import Collector
 from citerec.serve.guard import MAX_HEADERS, Guard, ProblemError
 from citerec.serve.requests import (
     PROBLEMS,
@@ -113,7 +115,9 @@ api = APIRouter(prefix="/v1", dependencies=[Depends(refuse_unknown)])
 health = APIRouter(tags=["health"])
 
 
-def create_app(service: Service, drafts: desk.Desk | None = None) -> FastAPI:
+def create_app(
+    service: Service, drafts: desk.Desk | None = None, collections: Path | None = None
+) -> FastAPI:
     """Return the application over the open indexes of a service; closing the service is the caller's task."""
     app = FastAPI(
         title="citerec",
@@ -125,6 +129,9 @@ def create_app(service: Service, drafts: desk.Desk | None = None) -> FastAPI:
     )
     app.state.service, app.state.metrics = service, Metrics(service)
     app.state.desk = drafts
+    app.state.collects = collections is not None
+    if collections:
+        app.include_router(Collector(collections, service).router)
     for router in (api, scholar.router, health, page.router, desk.router):
         app.include_router(router)
     for kind in (CiterecError, RequestValidationError, HTTPException):

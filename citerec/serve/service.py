@@ -173,15 +173,12 @@ class Service:
         """Open the indexes and their models; `rerankers` are those that requests may name, besides auto and none."""
         self.settings = settings or ServeConfig()
         self.rerankers = rerankers
-        self.indexes = {
-            name: OpenIndex(name, path, (configs or {}).get(name) or DEFAULT)
-            for name, path in indexes.items()
-        }
-        self.hidden = {  # paths that messages to clients must not show
-            str(place): name
-            for name, path in indexes.items()
-            for place in (path.resolve(), path)
-        }
+        self.configs = configs or {}
+        self.indexes = dict[str, OpenIndex]()
+        # paths that messages to clients must not show
+        self.hidden = dict[str, str]()
+        for name, path in indexes.items():
+            self.add(name, path)
         self.is_closed = False
         self._in_flight = set[Future[Any]]()
         self._lock = Lock()
@@ -190,6 +187,13 @@ class Service:
             name: ThreadPoolExecutor(threads, f"citerec-{name}")
             for name, threads in THREADS.items()
         }
+
+    def add(self, name: str, path: Path) -> None:
+        """Open one more index, or another version of one; without settings of its own it has those of the first."""
+        config = self.configs.get(name) or next(iter(self.configs.values()), DEFAULT)
+        opened = OpenIndex(name, path, config)
+        self.indexes = {**self.indexes, name: opened}
+        self.hidden |= {str(place): name for place in (path.resolve(), path)}
 
     def warm_up(self) -> None:
         """Answer a query by each index, so that the first request finds everything loaded."""
@@ -201,6 +205,8 @@ class Service:
 
     def open_index(self, name: str | None = None) -> OpenIndex:
         """Return an index by its name, by default the first one."""
+        if not self.indexes:
+            raise ProblemError("not-found", "this server has no corpus yet")
         if name is None:
             return next(iter(self.indexes.values()))
         if name not in self.indexes:

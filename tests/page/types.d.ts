@@ -274,6 +274,23 @@ interface Check {
   corrections: string; // BibTeX
 }
 
+// A corpus that the server collects.
+interface Collect {
+  isOpen: boolean;
+  isBusy: boolean; // while the server reads the files
+  files: File[];
+  name: string;
+  plan: {
+    name: string;
+    references: string;
+    service: string;
+    estimate: string;
+    is_update: boolean;
+  } | null;
+  fault: string;
+  status: { name: string; code: number | null; text: string } | null; // null while it is made
+}
+
 interface Read {
   draft: {
     title: string;
@@ -364,6 +381,7 @@ interface Now {
   drafting: boolean;
   checks: Check[]; // of the lists that were read last
   checking: boolean;
+  collect: Collect;
   shelf: boolean | null; // whether it was opened or closed
   desk: { folder: string; fault: string } | null;
   typing: string | null; // the number field that has the focus

@@ -119,7 +119,7 @@ async function reach(attempt, signal) {
 }
 
 /** @type {(path: string, options: RequestInit) => Promise<any>} */
-const ask = (path, options) =>
+export const ask = (path, options) =>
   reach(async () => (await send(path, options)).json(), options.signal);
 
 // Without a second attempt: for what the page can do without.

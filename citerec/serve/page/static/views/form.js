@@ -11,6 +11,7 @@ import { clean, count } from "../text.js";
 import { changeIndex, forgetAll, newDraft } from "../travel.js";
 import { fullText } from "../where.js";
 import { adding } from "./add.js";
+import { collecting } from "./collect.js";
 import { icon, link, named, onTick, onValue } from "./parts.js";
 import { shelf } from "./shelf.js";
 
@@ -67,7 +68,7 @@ export function form() {
       <h2>Hidden <span class="count">${hidden.length}</span></h2>
       ${tray(hidden, "Show it again")}
     </section>
-    ${elsewhere()}
+    ${elsewhere()} ${collecting()}
   </form>`;
 }
 

@@ -9,6 +9,7 @@ import { dayOf } from "../news.js";
 import { listed, now, state, update } from "../store.js";
 import { clean, count } from "../text.js";
 import { example, openPaper } from "../travel.js";
+import { openCollect } from "./collect.js";
 import { icon, link, onTick, onValue, picture } from "./parts.js";
 import { row } from "./row.js";
 import { where } from "./where.js";
@@ -185,9 +186,13 @@ const isDesk = document.documentElement.dataset.desk === "1"; // of the server
 const greeting = () =>
   html`<h2>What should this draft cite?</h2>
     <p>Paste a title and an abstract, drop a file, or paste the one sentence that needs a
-      reference. The papers of <b class="name">${state.index}</b> that fit best come back with the
+      reference. The papers of <b class="name">${state.index || "a corpus"}</b> that fit best come back with the
       reasons for each.</p>
-    <p>${link("Try it with an example", example, "example")}</p>
+    <p>${
+      state.index
+        ? link("Try it with an example", example, "example")
+        : link("Collect a corpus first…", openCollect)
+    }</p>
     <p class="hint">Your text is sent to this server only, ${
       now.desk?.folder
         ? html`and kept in this browser and in <code>${now.desk.folder}</code>.`
