@@ -216,8 +216,8 @@ export function setMark(row, kind) {
   const place = shown.findIndex(one => one.id === row.id);
   const isOnRow = $(".row:focus")?.dataset.id === row.id; // and not on a button in it
   const next = isOnRow && place >= 0 && (shown[place + 1] ?? shown[place - 1]);
-  const former = marks().taken.find(one => one.id === row.id);
-  undone.push({ draft: state.id, paper: former ?? paper, kind: of });
+  const former = of && marks()[of].find(one => one.id === row.id);
+  undone.push({ draft: state.id, paper: { ...paper, ...former }, kind: of });
   mark(kind, paper);
   rankAgain();
   if (kind && next) focusRow(next.id);
@@ -276,13 +276,17 @@ const keyOf = ({ id, bibtex }) => bibtex?.match(/\{([^,\s]+)/)?.[1] ?? id;
 /** @type {(ids: string[]) => object} */
 export function papersOf(ids) {
   const given = marks().taken.filter(one => ids.includes(one.id)),
-    notes = given.filter(one => one.note),
     outside = given.filter(one => one.bibtex);
+  const excluded = marks().hidden.filter(one => ids.includes(one.id));
+  const notes = [
+    ...given.filter(one => one.note).map(one => [keyOf(one), one.note]),
+    ...excluded.map(({ id, note }) => [id, note ? `Excluded: ${note}` : "Excluded"]),
+  ];
   return {
     index: state.index,
     ids: ids.filter(id => !id.startsWith(OUTSIDE)),
     outside: outside.map(one => one.bibtex).join("\n"),
-    notes: Object.fromEntries(notes.map(one => [keyOf(one), one.note.slice(0, MOST_NOTE)])),
+    notes: Object.fromEntries(notes.map(([id, note]) => [id, note.slice(0, MOST_NOTE)])),
   };
 }
 

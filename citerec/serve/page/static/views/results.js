@@ -10,6 +10,7 @@ import { listed, now, state, update } from "../store.js";
 import { clean, count } from "../text.js";
 import { example, openPaper } from "../travel.js";
 import { icon, link, onTick, onValue, picture } from "./parts.js";
+import { screening } from "./review.js";
 import { row } from "./row.js";
 import { where } from "./where.js";
 
@@ -28,6 +29,7 @@ export function results(found) {
   return html`<section id="results" class="results" aria-label="Recommended papers" tabindex="-1">
     <h2 class="hush">Recommended papers</h2>
     <p id="status" class="status" role="status" aria-live="polite">${now.status}</p>
+    ${screening()}
     <div id="notices" class="notices">${now.notices.map(notice)}</div>
     <p id="fresh" class="notice fresh" ?hidden=${!found.fresh.length}>${fresh(found)}</p>
     <div id="bounds" class="filters">${bounds()}</div>
