@@ -32,9 +32,11 @@ export const MOST_NOTE = 10_000; // characters of a note that a file for another
 export const findLike = row =>
   find({ instead: { index: state.index, k: state.k, cited: [row.id] }, like: row.title });
 
-// Searches, and shows one list: the last order. Until it is there, empty rows hold its place.
+// Searches, and shows one list: the last order. Until it is there, the former list stays; without
+// one, empty rows hold its place.
 /** @type {(how?: { push?: boolean, instead?: object, like?: string }) => Promise<void>} */
 export async function find({ push = true, instead, like = "" } = {}) {
+  const { id } = state;
   settle();
   const wanted = instead ?? request();
   if (typeof wanted === "string") {
@@ -46,7 +48,8 @@ export async function find({ push = true, instead, like = "" } = {}) {
   now.running?.abort();
   const own = new AbortController();
   const isEach = state.mode === "each" && !instead;
-  const before = { list: NO_LIST, where: null, instead: null, notices: [], again: false };
+  if (state.id !== id) now.list = NO_LIST; // it is one of another draft
+  const before = { instead: null, notices: [], again: false };
   const status = isEach ? "Searching for each sentence…" : "Searching…";
   update({ ...before, running: own, status });
   bringUp();
