@@ -105,6 +105,7 @@ def take_strip(page: Page, folder: Path) -> None:
     take()
     with page.expect_download() as download:
         page.click("[data-shelf=html]")
+    page.goto("about:blank")
     page.set_content(download.value.path().read_text(encoding="utf-8"))
     take()
 
