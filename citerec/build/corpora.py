@@ -309,8 +309,10 @@ def merge(
                 inside := sum(docid in groups.by_id for docid in cited)
             )
             counts["outside"] += len(cited) - inside
-    with write_lines(output.with_name(f"{output.name}{SOURCES}"), follow=True) as write:
-        write(indented_json({"identified": sources, "counts": counts}))
+        record = indented_json({"identified": sources, "counts": counts})
+        beside = output.with_name(f"{output.name}{SOURCES}")
+        with write_lines(beside, follow=True) as write_record:
+            write_record(record)
     return counts, examples
 
 
