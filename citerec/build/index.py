@@ -26,7 +26,12 @@ from citerec.build.vectors import (
     forget_vectors,
 )
 from citerec.config import DenseKind, setting
-from citerec.corpus.collector import RecordCounter, byte_progress, read_retracted
+from citerec.corpus.collector import (
+    RecordCounter,
+    byte_progress,
+    identified,
+    read_retracted,
+)
 from citerec.corpus.readers import (
     Located,
     Source,
@@ -420,7 +425,11 @@ def _build(
             config = config.replace(dense=config.dense.replace(kind=kind))
         vectors = embed(folder, index, encoder, config, progress, known)
     if source:
-        corpus |= {"files": len(source.files), "sha256": sha256_of(source)}
+        corpus |= {
+            "files": len(source.files),
+            "sha256": sha256_of(source),
+            "identified": identified(source, added + collector.counts["duplicates"]),
+        }
         options = {
             "add_cited": config.add_cited,
             "retracted": str(config.retracted or ""),
@@ -519,6 +528,10 @@ def _changed_corpus(old: IndexFolder, added: Json, removed: Set[str]) -> Json:
     return {
         **before,
         "files": files,
+        "identified": {
+            **before.get("identified", {}),
+            **added.get("identified", {}),
+        },
         "sha256": digest,
         "added_sha256": added["sha256"],
         "base_sha256": old.manifest.lineage,

@@ -52,7 +52,7 @@ from citerec.files.checksums import indented_json, sha256_of
 from citerec.types import Json, Log, Paper, Progress, no_log, no_progress
 
 PAPERS = "papers.jsonl.gz"
-RECORD = "collection.json"
+RECORD = readers.COLLECTION
 UNRESOLVED = "unresolved.tsv"
 SEARCH_SEEDS = 100  # results of a search that become seeds
 # how long after its publication a service may learn of a paper
@@ -367,6 +367,7 @@ def _write(
         "without_references": elided,
         "versions": versions(("citerec", "httpx", "rapidfuzz")),
         "counts": counts,
+        "identified": {f"{plan.service.title} (citation search)": counts["papers"]},
         "papers_sha256": sha256_of(folder / PAPERS),
     }
     if plan.config.entries or not plan.previous:

@@ -48,6 +48,8 @@ class IndexFacts(BaseModel):
     name: str
     version: str
     papers: int
+    # records by source, before duplicates were removed
+    identified: dict[str, int]
     citations: int
     new: int  # papers that the last update of a library added
     years: tuple[int, int] | None
@@ -83,10 +85,13 @@ class OpenIndex:
     def facts(self) -> IndexFacts:
         """Return what the index holds, and the models that are used on it."""
         chosen = self.default
+        alone = {self.name: len(self.index.papers)}  # of an older version
+        sources = self.index.manifest.corpus.get("identified", alone)
         return IndexFacts(
             name=self.name,
             version=self.version,
             papers=len(self.index.papers),
+            identified=sources,
             citations=len(self.index.graph.indices),
             new=self.index.manifest.corpus.get("update", {}).get("new", 0),
             years=chosen.corpus.years,

@@ -10,6 +10,14 @@ interface Named {
   id: string;
   title: string;
   retracted?: boolean;
+  note?: string; // of a marked one; why it was hidden
+  at?: number; // milliseconds; when it was marked
+}
+// Records at a step of a review.
+interface Step {
+  phase: string;
+  text: string;
+  n: number;
 }
 interface Brief extends Named {
   year: number | null;
@@ -353,7 +361,13 @@ interface Token {
 
 // What goes with the tab.
 interface Now {
-  indexes: { name: string; papers: number; new: number; years: [number, number] | null }[];
+  indexes: {
+    name: string;
+    papers: number;
+    identified: Record<string, number>; // records by source, with duplicates
+    new: number;
+    years: [number, number] | null;
+  }[];
   list: List;
   text: { draft: string; title: string; paragraphs: Paragraph[] } | null; // of a file
   where: Where | null; // in place of a list
@@ -382,6 +396,7 @@ interface Now {
   checks: Check[]; // of the lists that were read last
   checking: boolean;
   collect: Collect;
+  reviewing: boolean;
   shelf: boolean | null; // whether it was opened or closed
   desk: { folder: string; fault: string } | null;
   typing: string | null; // the number field that has the focus

@@ -12,6 +12,7 @@ import { help } from "./help.js";
 import { paper } from "./paper.js";
 import { modal } from "./parts.js";
 import { results } from "./results.js";
+import { review } from "./review.js";
 import { toast } from "./toast.js";
 import { top, trouble } from "./top.js";
 
@@ -21,7 +22,7 @@ const page = found =>
     ${top()} ${trouble()}
     <p class="printed" aria-hidden="true">References for “${titleOf(state)}”</p>
     <main>${form()} ${results(found)} ${explore(found)}</main>
-    ${paper()} ${enlarged(found)} ${help()} ${drafts()} ${check()} ${collect()} ${toast(null)}`;
+    ${paper()} ${enlarged(found)} ${help()} ${drafts()} ${check()} ${collect()} ${review()} ${toast(null)}`;
 
 let shelved = ""; // the papers on the shelf, as drawn last
 
@@ -39,6 +40,7 @@ export function draw() {
   modal("#drafts", now.drafting);
   modal("#check", now.checking);
   modal("#collect", now.collect.isOpen);
+  modal("#review", now.reviewing);
   const taken = [...document.querySelectorAll(".Z3988")].map(one => one.getAttribute("title"));
   if (taken.join(" ") !== shelved) {
     shelved = taken.join(" ");

@@ -11,6 +11,7 @@ import { clean, count } from "../text.js";
 import { example, openPaper } from "../travel.js";
 import { openCollect } from "./collect.js";
 import { icon, link, onTick, onValue, picture } from "./parts.js";
+import { screening } from "./review.js";
 import { row } from "./row.js";
 import { where } from "./where.js";
 
@@ -29,6 +30,7 @@ export function results(found) {
   return html`<section id="results" class="results" aria-label="Recommended papers" tabindex="-1">
     <h2 class="hush">Recommended papers</h2>
     <p id="status" class="status" role="status" aria-live="polite">${now.status}</p>
+    ${screening()}
     <div id="notices" class="notices">${now.notices.map(notice)}</div>
     <p id="fresh" class="notice fresh" ?hidden=${!found.fresh.length}>${fresh(found)}</p>
     <div id="bounds" class="filters">${bounds()}</div>
@@ -41,7 +43,7 @@ export function results(found) {
       <button type="button" @click=${() => find()}
         >${icon("sort")} Search again with your changes <kbd>n</kbd></button>
     </div>
-    <div id="placeholder" class="placeholder" aria-hidden="true" ?hidden=${!isBusy}
+    <div id="placeholder" class="placeholder" aria-hidden="true" ?hidden=${!isBusy || has}
       ><i></i><i></i><i></i></div>
     ${now.where ? where(now.where) : nothing} ${list(found)}
     <div class="more" ?hidden=${!has || !now.list.wanted || isBusy}

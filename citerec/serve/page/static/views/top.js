@@ -86,6 +86,8 @@ const act = (name, run) => html`<button type="button" @click=${run}>${name}</but
 // What this browser did not keep, or could not read: it is in this tab, and in the file.
 function unkeptNotice() {
   const { removed, dropped, broken } = faults;
+  const isAway = now.trouble && "left" in now.trouble; // which another bar says
+  const fault = isAway ? "" : now.desk?.fault;
   const why = kept.isOpen
     ? "The storage of this browser is full"
     : "This browser keeps nothing of this page";
@@ -98,8 +100,8 @@ function unkeptNotice() {
       unkept(true),
     ),
     line("The storage was full. Without marks, and removed to make room", dropped.map(nameOf)),
-    now.desk?.fault ? [now.desk.fault] : [],
-    line("Not in the folder of the desk yet, but in this browser", now.desk?.fault ? behind() : []),
+    fault ? [fault] : [],
+    line("Not in the folder of the desk yet, but in this browser", fault ? behind() : []),
     line("Could not be read, and is set aside", broken ? [count(broken, "record")] : []),
   ].flat();
   const close = () => {
