@@ -14,13 +14,15 @@ from typing import Any
 
 import numpy as np
 import orjson
-from benchmarks import BENCHMARKS, DEFAULT, FUSED, measured_index
+from benchmarks import NAMES as BENCHMARKS
 from ranker.train_library import EVER, bared
 
 from citerec.build.index import BuildConfig, build_index
 from citerec.encode.machine import provenance
 from citerec.index.folder import IndexFolder, open_index
 from citerec.index.java import start_jvm
+from citerec.lab.experiment.pools import DEFAULT, FUSED, measured_pools
+from citerec.lab.experiment.row import read_experiment
 from citerec.rank import ltr
 from citerec.rank.features import NAMES
 from citerec.train.boost import RankerExamples
@@ -60,8 +62,10 @@ def main() -> None:
         for name in BENCHMARKS if options.benchmarks else ():
             folder = options.benchmarks / name
             index = embedded(folder, encoder)
-            rows = measured_index(index.path, folder, BENCHMARKS[name])
-            ndcg = {row["system"]: row["ndcg"] for row in rows}
+            pools = read_experiment(HERE / "benchmarks" / f"{name}.toml").pools
+            assert pools
+            rows = measured_pools(index.path, folder, pools)
+            ndcg = {row["system"]: 100 * row["ndcg"] for row in rows}
             write(index, encoder, {"fused": ndcg[FUSED], "default": ndcg[DEFAULT]})
     (HERE / "ENCODERS.md").write_text(page(options.queries), encoding="utf-8")
 
@@ -140,7 +144,8 @@ def page(queries: int) -> str:
             if name in corpora:
                 of = corpora[name]
                 values = f"fused {of['fused']:.1f}, default {of['default']:.1f}"
-                lines += ["", f"{BENCHMARKS[name].title}: {values}"]
+                row = read_experiment(HERE / "benchmarks" / f"{name}.toml")
+                lines += ["", f"{row.title}: {values}"]
         lines.append("")
     return "\n".join(lines)
 

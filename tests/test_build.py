@@ -131,6 +131,7 @@ def test_the_manifest_states_where_the_index_comes_from(
         "files": 1,
         # printf '{"id": "a", "title": "Alpha"}\n' | sha256sum
         "sha256": "739ce52d5a1804a1cf013ae1473208330e9d11c60431b97668e715cdcaf68181",
+        "identified": {corpus.name: 1},
     }
     assert progress[0] == ("reading", corpus.stat().st_size, corpus.stat().st_size)
     assert progress[-1] == ("finishing", 2, 2)

@@ -127,6 +127,7 @@ def test_a_bibliography_becomes_a_corpus(
         assert len(paper.get("citations", [])) == len(original["citations"])
     assert {p["doi"].removeprefix("10.5555/") for p in papers[:3]} == set(SEEDS)
     assert detect_format(find_source(tmp_path / "mine")) == "canonical"
+    assert [*record(tmp_path / "mine")["identified"].values()] == [40]
     assert done.out.endswith("next: citerec index mine\n")
 
 

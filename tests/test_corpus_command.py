@@ -12,6 +12,7 @@ from support.tables import table
 from support.types import Write
 
 from citerec.build.corpora import merged_paper
+from citerec.build.index import BuildConfig, build_index, grow_index
 from citerec.files.reading import zstd
 from citerec.types import Paper
 
@@ -218,6 +219,34 @@ def test_a_preprint_and_its_publication_are_joined_and_the_publication_describes
         record("1", title, **published),
         record("3", title, doi="10.5555/b"),
     ]
+
+
+def test_an_index_of_merged_corpora_states_how_many_records_each_of_them_had(
+    cli: Cli, made: Made, tmp_path: Path
+) -> None:
+    both = record("1", doi="10.5555/a")
+    made("scopus.jsonl", [both, both, record("2")])
+    made("pubmed.jsonl", [record("77", doi="10.5555/a")])
+    cli("merge", "scopus.jsonl", "pubmed.jsonl", "-o", "all.jsonl")
+
+    def stated(corpus: str) -> Any:
+        config = BuildConfig(force=True)
+        report = build_index(tmp_path / corpus, tmp_path / "index", config)
+        return report.manifest.corpus["identified"]
+
+    assert stated("all.jsonl") == {"scopus.jsonl": 3, "pubmed.jsonl": 1}
+    assert len(lines(tmp_path / "all.jsonl")) == 2  # without two duplicates
+    made("late.jsonl", [record("3")])
+    grown = grow_index(
+        tmp_path / "index", BuildConfig(), corpus=tmp_path / "late.jsonl"
+    )
+    assert grown.manifest.corpus["identified"] == {
+        "scopus.jsonl": 3,
+        "pubmed.jsonl": 1,
+        "late.jsonl": 1,
+    }
+    made("all.jsonl", [record("4")])  # another corpus of that name
+    assert stated("all.jsonl") == {"all.jsonl": 1}
 
 
 def test_an_id_that_two_libraries_use_for_two_papers_is_renamed(

@@ -713,6 +713,20 @@ def test_articles_in_jats_become_a_corpus_with_what_two_of_them_cite(
     assert len(papers) == 3
 
 
+def test_a_server_that_is_not_there_is_one_plain_line(
+    monkeypatch: MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(public, "API", "http://127.0.0.1:9")  # nothing listens there
+
+    with pytest.raises(DatasetError) as caught:
+        fetched(DATASETS["vis"], tmp_path / "vis")
+
+    assert str(caught.value) == (
+        "127.0.0.1:9 cannot be reached; it needs a connection; what was fetched is kept, so run the command again"
+    )
+    assert not (tmp_path / "vis").exists()
+
+
 def test_another_file_or_listing_is_refused(github: Server, tmp_path: Path) -> None:
     dataset = published(github, "labour", [{"a.txt": WOS.encode()}])
     [repository] = dataset.repositories

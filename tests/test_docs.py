@@ -260,6 +260,13 @@ def test_the_readme_is_short() -> None:
     assert len(README.read_text().splitlines()) <= MAX_README
 
 
+@pytest.mark.parametrize("page", [*map(name_of, LINKED)])
+def test_a_page_has_no_marks_of_a_merge(page: str) -> None:
+    lines = (ROOT / page).read_text().splitlines()
+
+    assert [line for line in lines if line.startswith(("<<<<<<<", ">>>>>>>"))] == []
+
+
 def anchors(page: Path) -> set[str]:
     """Return what the headings of a page are linked by."""
     titles = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)

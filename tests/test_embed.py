@@ -16,16 +16,19 @@ from citerec.build import vectors as embed
 from citerec.build.index import BuildConfig, build_index
 from citerec.build.vectors import (
     EmbedConfig,
-    cache_folder,
     embed_anew,
-    has_saved_vectors,
 )
 from citerec.cli import run
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
-from citerec.errors import IndexDamagedError, OutputError
+from citerec.errors import IndexDamagedError, IndexNotFoundError, OutputError
 from citerec.files.checksums import seal_model
-from citerec.index.folder import open_index, verify_index
+from citerec.index.folder import (
+    has_saved_vectors,
+    open_index,
+    saved_vectors,
+    verify_index,
+)
 
 PAPERS = [
     {"id": f"p{i}", "title": f"paper on term {i}", "year": 2000 + i} for i in range(10)
@@ -109,15 +112,15 @@ def test_an_interrupted_run_leaves_the_index_and_is_continued_after_its_last_who
     interrupt(index.path, tiny, 8)  # in the third shard
     assert verify_index(index.path) == before
     hidden = [path for path in index.path.parent.iterdir() if path.name.startswith(".")]
-    assert hidden == [cache_folder(index.path)]
-    [saved] = cache_folder(index.path).iterdir()
+    assert hidden == [saved_vectors(index.path)]
+    [saved] = saved_vectors(index.path).iterdir()
     os.truncate(saved, saved.stat().st_size - lost)  # as a kill may
     seen = resume(index.path, tiny)
 
     # progress comes from the encoder, and after each shard
     assert seen == ([0, 3, 3, 6, 6, 7, 7] if lost else [0, 3, 3, 4, 4])
     assert dense_sums(index.path) == expected
-    assert not cache_folder(index.path).exists()
+    assert not saved_vectors(index.path).exists()
     verify_index(index.path)
 
 
@@ -150,14 +153,14 @@ def test_saved_vectors_behind_a_link_are_left_alone(
 ) -> None:
     index, home = build(PAPERS), tmp_path / "home"
     interrupt(index.path, tiny, 8)
-    cache_folder(index.path).rename(home)
+    saved_vectors(index.path).rename(home)
     [saved] = home.iterdir()
     saved.write_bytes(b"notes")  # less than a shard: it would be cut
     if whole:
-        cache_folder(index.path).symlink_to(home)
+        saved_vectors(index.path).symlink_to(home)
     else:
-        cache_folder(index.path).mkdir()
-        (cache_folder(index.path) / saved.name).symlink_to(saved)
+        saved_vectors(index.path).mkdir()
+        (saved_vectors(index.path) / saved.name).symlink_to(saved)
 
     with pytest.raises(OutputError, match="is a link"):
         resume(index.path, tiny)
@@ -211,6 +214,8 @@ def test_a_killed_build_resumes_to_the_checksum_of_an_unbroken_one(
             time.sleep(0.005)
         process.kill()
     assert not (tmp_path / "killed").exists()
+    with pytest.raises(IndexNotFoundError, match=r"was interrupted: .* --resume$"):
+        open_index(tmp_path / "killed")
 
     assert run([*command, "--resume"]) == 0
 

@@ -1,6 +1,8 @@
 """Rows of a table: reading one, running it, judging what it gives, and the table."""
 
+import gzip
 import json
+import math
 import os
 import re
 import shutil
@@ -219,6 +221,7 @@ def test_a_row_waits_for_what_is_not_here(corpus: Path, row: MakeRow) -> None:
         'kind = "statistics"\nsystem = "bm25"',
         'kind = "scidocs"',
         "rules = { min_gold = 0 }",
+        'kind = "pools"\nencoder = "minilm"',
         "bm25 = { k2 = 1 }",
         "queries = 5",  # the quick look of `citerec evaluate`
         'system = "dense"',
@@ -264,6 +267,35 @@ def test_the_committed_tables_are_what_rows_and_results_give() -> None:
 
     assert tables(root) == (root / "TABLES.md").read_text(encoding="utf-8")
     assert tables_as_latex(root) == (root / "TABLES.tex").read_text(encoding="utf-8")
+
+
+def test_judged_pools_are_evaluated_beside_published_rankings(
+    corpus: Path, row: MakeRow, tiny_model: str
+) -> None:
+    queries = [{"id": "need", "title": "Apples in pots"}]
+    for name, content in (
+        ("queries.jsonl.gz", json.dumps(queries[0])),
+        # r has no word of the need; it is in no ranking of words, and last
+        ("qrels.txt.gz", "need 0 a 2\nneed 0 r 0\n"),
+        ("theirs.trec.gz", "need Q0 r 1 0.9 x\nneed Q0 a 2 0.1 x\n"),
+    ):
+        (corpus / name).write_bytes(gzip.compress(content.encode()))
+    shutil.rmtree(corpus / "splits")
+    pools = '[pools]\ncut = 2\njudgements = { "qrels.txt.gz" = "*.trec.gz" }'
+
+    outcome = run_experiment(
+        row(f'kind = "pools"\nencoder = "{tiny_model}"\n{pools}'), Path("indexes")
+    )
+
+    by_system = {of["system"]: of for of in outcome.result["rows"]}
+    assert by_system["citerec, BM25"]["ndcg"] == 1
+    assert by_system["citerec, BM25"]["map"] == 1
+    theirs = by_system["theirs"]
+    # a, of grade 2, is second: 2 / log2(3) of the best 2 / log2(2)
+    assert theirs["ndcg"] == pytest.approx(1 / math.log2(3))
+    assert theirs["map"] == 0.5
+    over = outcome.metrics["ndcg"] - theirs["ndcg"]
+    assert outcome.metrics["over published"] == pytest.approx(over)
 
 
 # --- rows with vectors

@@ -246,6 +246,37 @@ def test_the_data_folder_of_zotero_is_a_library(zotero: Path) -> None:
     assert table[-1].endswith("storage/FILE0002/gone.pdf")
 
 
+def test_a_data_folder_is_followed_as_zotero_changes_it(
+    zotero: Path, invoke: Invoke, java: None
+) -> None:
+    assert invoke("library", "add", "Zotero", "--encoder", "none")[0] == 0
+    with closing(sqlite3.connect(zotero / "zotero.sqlite")) as database:
+        database.execute("INSERT INTO deletedItems VALUES (2)")
+        database.execute("UPDATE itemDataValues SET value = '2020' WHERE valueID = 2")
+        database.commit()
+
+    code, line, _ = invoke("library", "update")
+
+    assert (code, line) == (0, "indexes/Zotero: 0 new, 1 changed, 1 deleted\n")
+    assert open_index("indexes/Zotero").papers.ids_at([0]) == ["SAGE0001"]
+
+
+def test_records_in_json_beside_pdfs_are_one_library(
+    library: Path, invoke: Invoke, java: None, monkeypatch: MonkeyPatch
+) -> None:
+    monkeypatch.chdir(library.parent)
+    record = {"id": "m", "title": MINT, "authors": ["Grace Hopper"], "year": 2021}
+    (library / "mine.jsonl").write_text(json.dumps(record))
+    (library / "empty.pdf").write_text("no PDF")
+
+    code, _, errors = invoke("library", "add", "library", "--encoder", "none")
+
+    assert code == 0, errors
+    papers = open_index("indexes/library").papers
+    assert {*papers.ids_at([0, 1, 2])} == {"m", "10.1234/basil", "sage"}
+    assert "not read, as no PDF is in them: library/empty.pdf\n" in errors
+
+
 def test_a_database_is_read_while_zotero_holds_it(zotero: Path) -> None:
     with closing(sqlite3.connect(zotero / "zotero.sqlite")) as database:
         database.execute("PRAGMA locking_mode = EXCLUSIVE")

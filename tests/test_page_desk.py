@@ -126,6 +126,11 @@ def test_two_browsers_a_cleared_store_and_a_killed_server_lose_nothing(
     expect(told).to_contain_text(
         "Not in the folder of the desk yet, but in this browser"
     )
+    page.click("#again button")
+    expect(page.locator("#trouble")).to_contain_text("does not answer")
+    expect(told).to_be_hidden()  # one bar says so
+    page.click("#find")  # Stop
+    expect(told).to_be_visible()
     [draft] = on_desk(desk.folder)
     assert len(draft["marks"]["sample"]["taken"]) == 3
     with listening(service, port, desk):

@@ -76,6 +76,22 @@ def test_marks_belong_to_a_draft(page: Any) -> None:
 
 
 @pytest.mark.slow
+def test_on_a_phone_a_draft_that_is_opened_makes_room_for_its_list(page: Any) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    find(page)
+    page.click("#new")
+    expect(page.locator("#toast.shown")).to_contain_text("A new draft")
+    page.route("**/page/recommend", lambda _: None)  # no answer comes
+
+    page.click("#open-drafts")
+    page.click(f"#drafts >> text={TITLE}")
+
+    expect(page.locator("#placeholder")).to_be_visible()
+    expect(page.locator("#fields")).to_be_hidden()
+    expect(page.locator("#toast.shown")).to_have_count(0)
+
+
+@pytest.mark.slow
 def test_a_draft_can_be_removed_and_brought_back(page: Any) -> None:
     find(page)
     page.click(TAKE)

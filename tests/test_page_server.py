@@ -114,6 +114,7 @@ def test_a_search_survives_a_server_that_is_restarted(
     page.click("#find")
     expect(page.locator("#trouble")).to_contain_text("does not answer")
     expect(page.locator("#trouble")).to_contain_text("kept")
+    assert len(ids(page)) == 19  # the list stays, of which one paper was taken
     with listening(service, port):
         page.click("#trouble button")
         expect(page.locator("#status")).to_contain_text("after")

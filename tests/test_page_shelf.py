@@ -17,8 +17,13 @@ from support.browsing import (
     ids,
     open_page,
 )
+from support.server import listening
+from support.types import Build, MonkeyPatch
+from support.zotero_server import zotero
 
+from citerec.build.index import BuildConfig, update_index
 from citerec.corpus.lists import read_paper_list
+from citerec.serve.service import Service
 
 OTHER = "Colour maps for weather charts"
 
@@ -123,3 +128,36 @@ def test_a_paper_that_no_corpus_has_is_kept_marked_and_exported(
     page.fill("#add", "@article{broken")
     page.press("#add", "Enter")
     expect(page.locator("#toast")).to_contain_text("outside")
+
+
+def test_the_shelf_is_saved_to_zotero(page: Any, monkeypatch: MonkeyPatch) -> None:
+    find(page)
+    page.click(TAKE)
+    with zotero() as (server, address):
+        monkeypatch.setenv("CITEREC_ZOTERO", address)
+
+        page.click("#to-zotero")
+        expect(page.locator("#toast")).to_contain_text("1 paper saved to Zotero")
+        page.click("#to-zotero")
+        expect(page.locator("#toast")).to_contain_text(
+            "0 papers saved to Zotero; it had 1 already"
+        )
+        server.is_allowed = False
+        page.click("#to-zotero")
+        expect(page.locator("#toast")).to_contain_text("tick 'Allow other applications")
+
+        assert len(server.library.items) == 1
+
+
+def test_the_corpus_says_what_the_last_update_of_a_library_added(
+    browser: Any, build: Build, tmp_path: Path
+) -> None:
+    build([{"id": "a", "title": "Alpha"}])
+    with (tmp_path / "made/corpus.jsonl").open("a", encoding="utf-8") as corpus:
+        corpus.write('{"id": "b", "title": "Beta"}\n')
+    update_index(tmp_path / "index", BuildConfig())
+    service = Service({"mine": tmp_path / "index"})
+
+    with listening(service) as address, open_page(browser, address) as opened:
+        expect(opened.locator("#corpus-facts")).to_have_text("2 papers · 1 new")
+    service.close()

@@ -18,7 +18,7 @@ from support.corpora import SAMPLE
 from citerec.cli import make_app
 from citerec.index.folder import IndexFolder
 
-SENDS = {"collect", "datasets fetch"}  # what they are for
+SENDS = {"collect", "datasets fetch", "watch"}  # what they are for
 TITLE = "Dense Passage Retrieval for Open-Domain Question Answering"
 INDEX = "--index indexes/sample"
 COMMANDS = {  # each line runs in the folder that `place` makes
@@ -33,6 +33,8 @@ COMMANDS = {  # each line runs in the folder that `place` makes
     "experiment table": "--output table.md",
     "export": f"refs.bib {INDEX} --format ris",
     "info": INDEX,
+    "library add": "corpus.jsonl --encoder none",
+    "library update": "sample",
     "recommend": f"{INDEX} --title '{TITLE}' --explain",
     "scidocs": f"{INDEX} --tasks cite",
     "verify": INDEX,

@@ -17,7 +17,7 @@ from citerec.rank.diversify import by_vectors, by_words, diversified
 from citerec.rank.expand import neighbour_scores
 from citerec.rank.features import FEATURES, NAMES, Matrix
 from citerec.rank.ltr import DEFAULT, Variant, open_ranker
-from citerec.rank.reasons import Facts, reasons
+from citerec.rank.reasons import Facts, reasons, semantic
 from citerec.types import Hits, Paper, Recommendation, StageHit
 
 
@@ -159,8 +159,35 @@ def test_reasons_are_what_weighed_most_in_words(facts: Facts) -> None:
         'cited by 2 of the 2 papers most like yours, such as "R"',
         "shares an author with you: Ann B. Roe",
         "matches: sparse, attention",
-        "its text is among the 3 closest to yours",
+    )  # of three papers all are among the 3 closest
+
+
+@pytest.mark.parametrize(
+    ("rank", "papers", "bound"), [(3, 6, 3), (3, 5, 0), (9, 30, 10), (11, 30, 0)]
+)
+def test_a_rank_is_a_reason_where_it_tells_papers_apart(
+    rank: int, papers: int, bound: int
+) -> None:
+    text = f"its text is among the {bound} closest to yours"
+
+    assert semantic(rank, papers) == (text if bound else "")
+
+
+def test_an_author_known_by_initials_alone_is_stated_as_such(build: Build) -> None:
+    papers = [
+        {"id": "p", "title": "P", "authors": ["C. Dee", "Bo Lee"]},
+        {"id": "q", "title": "Q", "authors": ["Cy Dee"], "citations": ["p"]},
+    ]
+    known = TemporalGraph(build(papers), CitationScope.EARLIER)
+    snapshot = known.snapshot_before(None)
+    found = neighbour_scores(known, snapshot, np.array([1], np.int32))
+    facts = Facts(known, snapshot, found, authors=["Cy Dee", "Ben Lee"])
+
+    assert facts.author_overlap(0) == (
+        "may share an author with you, by initials alone: C. Dee"
     )
+    assert facts.author_overlap(1) == "shares an author with you: Cy Dee"
+    assert facts.self_cited(0) == "cited by 1 earlier paper of your authors, by name"
 
 
 def test_what_lowered_a_score_or_is_not_so_is_no_reason(facts: Facts) -> None:

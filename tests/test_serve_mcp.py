@@ -159,6 +159,7 @@ def test_a_signal_ends_the_server_at_once(
         {**DRAFT, "cited": [DPR, "no-such-paper"], "rejected": [TRANSFORMER]},
         {"context": "Self-attention replaces recurrence [CITE]."},
         {"cited": [TRANSFORMER]},
+        {"title": "Machine translation", "body": "A draft. Attention is enough here."},
     ],
 )
 def test_a_draft_a_sentence_and_a_list_get_recommendations(
@@ -218,6 +219,19 @@ def test_http_mcp_and_python_describe_a_paper_alike(
         assert [paper["id"] for paper in links[name]["papers"]] == ids
     [described, _] = httpx.get(f"{address}v1/index").json()["indexes"]
     assert content(call("corpus_info")) == described
+
+
+def test_a_wrong_year_of_a_bibliography_is_corrected(call: Call) -> None:
+    title = "Dense Passage Retrieval for Open-Domain Question Answering"
+    entry = f"@article{{mine, title={{{title}}}, year={{2017}}}}"
+
+    checked = content(call("check_bibliography", content=entry))
+    after = content(call("check_bibliography", content=entry, offset=1))
+
+    assert [found["problem"] for found in checked["problems"]] == ["year"]
+    assert checked["corrections"].startswith("@inproceedings{mine,")
+    assert "year = {2020}" in checked["corrections"]
+    assert after["corrections"] == ""
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,17 @@ import orjson
 
 from citerec.bibliography.entry import differ_in_doi, is_preprint_doi
 from citerec.bibliography.keys import doi_of, name_key, paper_doi, title_key
-from citerec.corpus.collector import RecordCounter, byte_progress
-from citerec.corpus.readers import Source, detect_format, find_source, read_papers
+from citerec.corpus.collector import RecordCounter, byte_progress, identified
+from citerec.corpus.readers import (
+    SOURCES,
+    Source,
+    detect_format,
+    find_source,
+    read_papers,
+)
 from citerec.errors import ConfigError, writing
 from citerec.files.atomic import check_parent, replacing
+from citerec.files.checksums import indented_json
 from citerec.files.reading import zstd
 from citerec.index.graph import Graph, open_graph, write_graph, write_references
 from citerec.index.papers import NO_YEAR
@@ -255,19 +262,25 @@ def merge(
 ) -> tuple[Counter[str], list[str]]:
     """Join the papers of corpora, in order of precedence, into one file of canonical JSON lines.
 
-    Memory holds the papers of all corpora. Errors are those of reading and writing.
+    A file beside it, whose name ends in `SOURCES`, counts the records of each corpus. Memory holds the papers of all
+    corpora. Errors are those of reading and writing.
 
     Returns the counts, and examples of records that were skipped.
     """
     groups = _Groups()
     examples = list[str]()
+    sources = dict[str, int]()
     for number, corpus in enumerate(corpora):
         collector = RecordCounter(corpus.skip_bad, joins=True)
+        counted = groups.counts["records"]
         for paper in corpus.papers(
             collector, f"reading {corpus.source.path.name}", progress, log
         ):
             groups.add(number, paper)
         examples += collector.examples
+        records = collector.counts["duplicates"]
+        records += groups.counts["records"] - counted
+        sources |= identified(corpus.source, records)
     counts = groups.counts
     with write_lines(output, follow=True) as write:
         for group in groups.by_id.values():
@@ -296,6 +309,10 @@ def merge(
                 inside := sum(docid in groups.by_id for docid in cited)
             )
             counts["outside"] += len(cited) - inside
+        record = indented_json({"identified": sources, "counts": counts})
+        beside = output.with_name(f"{output.name}{SOURCES}")
+        with write_lines(beside, follow=True) as write_record:
+            write_record(record)
     return counts, examples
 
 

@@ -29,7 +29,12 @@ from citerec.build.vectors import (
     forget_vectors,
 )
 from citerec.config import DenseKind, setting
-from citerec.corpus.collector import RecordCounter, byte_progress, read_retracted
+from citerec.corpus.collector import (
+    RecordCounter,
+    byte_progress,
+    identified,
+    read_retracted,
+)
 from citerec.corpus.readers import (
     Located,
     Source,
@@ -148,7 +153,7 @@ class BuildReport:
     manifest: Manifest
     examples: tuple[str, ...]  # the first faults, each with file and line
     ignored: tuple[Path, ...]  # files of the corpus folder that hold no records
-    # added, replaced, removed
+    # added, replaced, removed; of an update new, changed, deleted
     changes: dict[str, int] = field(default_factory=dict[str, int])
 
 
@@ -234,7 +239,7 @@ def grow_index(
             log(f"{len(unknown):,} ids of --delete are not in the index")
         encoder = _encoder_of(old, config, log)
         report = _build(
-            folder, index, config, source, old, {*ids}, encoder, progress, log
+            folder, index, config, source, old, {*ids}, encoder, progress, log, old
         )
     forget_vectors(index)
     return report
@@ -248,6 +253,67 @@ def _is_unchanged(index: IndexFolder, source: Source, config: BuildConfig) -> bo
     digest = sha256_of(source)
     is_known = digest in {corpus["sha256"], corpus.get("added_sha256")}
     return is_known and config.add_cited == corpus.get("add_cited", 0)
+
+
+def update_index(
+    index: Path,
+    config: BuildConfig,
+    progress: Progress = no_progress,
+    log: Log = no_log,
+) -> BuildReport:
+    """Build an index anew from the corpus that it was built from, if that has changed, and count what is different.
+
+    The new index is that of a build of the corpus as it is now; vectors of texts that the old one holds are taken from
+    it. Format, encoder, retrievers, `add_cited` and the path of the table of retracted papers stay.
+
+    Raises:
+        IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
+        ConfigError: If `--append` or `--delete` changed the index since, which would be lost.
+        CiterecError: As `build_index` raises.
+    """
+    old = open_index(index)
+    corpus = old.manifest.corpus
+    if "base_sha256" in corpus:
+        raise ConfigError(
+            f"{index} was changed by --append, --delete or --retracted, which an update would undo; "
+            f"build it anew: citerec library add {corpus['path']} --name {index.name} --force"
+        )
+    source = find_source(Path(corpus["path"]))
+    if sha256_of(source) == corpus["sha256"]:
+        changes = _differences(old.papers, old.papers)
+        return BuildReport(index, old.manifest, (), source.ignored, changes)
+    config = config.replace(
+        format=corpus["format"],
+        add_cited=corpus.get("add_cited", 0),
+        retracted=corpus.get("retracted"),
+        retrievers=old.plugins,
+    )
+    with locked(index), building(index) as folder:
+        old = open_index(index)
+        encoder = _encoder_of(old, config, log)
+        report = _build(
+            folder, index, config, source, None, set(), encoder, progress, log, old
+        )
+        changes = _differences(old.papers, Papers(folder / PAPERS))
+        corpus = report.manifest.corpus | {"update": changes}
+        manifest = replace(report.manifest, corpus=corpus)
+        write_manifest(folder, manifest)
+    forget_vectors(index)
+    return replace(report, manifest=manifest, changes=changes)
+
+
+def _differences(old: Papers, new: Papers) -> dict[str, int]:
+    """Return how many papers are new, changed in their records, and deleted; all are in memory."""
+    before, after = (
+        {paper.id: paper for paper in papers.at(range(len(papers))).values()}
+        for papers in (old, new)
+    )
+    same = before.keys() & after.keys()
+    return {
+        "new": len(after) - len(same),
+        "changed": sum(before[docid] != after[docid] for docid in same),
+        "deleted": len(before) - len(same),
+    }
 
 
 def check_inputs(corpus: Path, index: Path, *, force: bool) -> Source:
@@ -313,8 +379,12 @@ def _build(
     encoder: Encoder | None,
     progress: Progress,
     log: Log,
+    known: IndexFolder | None = None,
 ) -> BuildReport:
-    """Build an index in a folder, from the papers of a corpus and then those of an old index that stay."""
+    """Build an index in a folder, from the papers of a corpus and then those of an old index that stay.
+
+    `known` is an index whose vectors are used.
+    """
     retracted = (
         read_retracted(config.retracted) if config.retracted else frozenset[str]()
     )
@@ -364,14 +434,21 @@ def _build(
         progress("finishing", 2, 2)
     vectors: Json = {"encoder": None}
     if encoder:
-        if old:  # vectors are stored as in the old index
-            kind = DenseKind(old.manifest.settings["dense"]["kind"])
+        if known:  # vectors are stored as in the old index
+            kind = DenseKind(known.manifest.settings["dense"]["kind"])
             config = config.replace(dense=config.dense.replace(kind=kind))
-        vectors = embed(folder, index, encoder, config, progress, old)
+        vectors = embed(folder, index, encoder, config, progress, known)
     if source:
-        corpus |= {"files": len(source.files), "sha256": sha256_of(source)}
-        if config.add_cited:
-            corpus["add_cited"] = config.add_cited
+        corpus |= {
+            "files": len(source.files),
+            "sha256": sha256_of(source),
+            "identified": identified(source, added + collector.counts["duplicates"]),
+        }
+        options = {
+            "add_cited": config.add_cited,
+            "retracted": str(config.retracted or ""),
+        }
+        corpus |= {name: value for name, value in options.items() if value}
     changes: dict[str, int] = {}
     if old:
         gone = len(keep) - kept - replaced
@@ -528,6 +605,10 @@ def _changed_corpus(old: IndexFolder, added: Json, removed: Set[str]) -> Json:
     return {
         **before,
         "files": files,
+        "identified": {
+            **before.get("identified", {}),
+            **added.get("identified", {}),
+        },
         "sha256": digest,
         "added_sha256": added["sha256"],
         "base_sha256": old.manifest.lineage,

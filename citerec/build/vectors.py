@@ -28,7 +28,9 @@ from citerec.index.folder import (
     PAPERS,
     IndexFolder,
     checksums,
+    has_saved_vectors,
     open_index,
+    saved_vectors,
     write_manifest,
 )
 from citerec.index.papers import Papers
@@ -155,7 +157,7 @@ def embed(
     if not config.resume:
         forget_vectors(target)
     run = encoder.config
-    store = cache_folder(target)
+    store = saved_vectors(target)
     setup = (encoder.fingerprint.key, run.device, encoder.precision)
     with writing(store), ExitStack() as stack:
         refuse_links(store)
@@ -279,17 +281,6 @@ def carry_models(index: Path, folder: Path) -> None:
             link(file, folder / name)
 
 
-def cache_folder(target: Path) -> Path:
-    """Return the folder of the vectors that are saved while an index is embedded."""
-    target = Path(os.path.realpath(target))
-    return target.with_name(f".{target.name}.encoding")
-
-
-def has_saved_vectors(target: Path) -> bool:
-    """Whether an interrupted run saved vectors for an index."""
-    return any(file.stat().st_size for file in cache_folder(target).glob("*"))
-
-
 def _forget_nothing(target: Path) -> None:
     """Remove the folder of saved vectors if there are none, as after an interruption of the first shard."""
     if not has_saved_vectors(target):
@@ -298,4 +289,4 @@ def _forget_nothing(target: Path) -> None:
 
 def forget_vectors(target: Path) -> None:
     """Remove the saved vectors of an index, such as one that holds them now."""
-    shutil.rmtree(cache_folder(target), ignore_errors=True)
+    shutil.rmtree(saved_vectors(target), ignore_errors=True)

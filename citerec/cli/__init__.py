@@ -24,14 +24,16 @@ from citerec.errors import CiterecError, ConfigError
 # Commands that end soon: allocations until Python looks for cycles among new objects, and how many such looks until it
 # looks at older ones. With its own thresholds, which are lower, this search takes 5 % of the time of `citerec index`.
 _GC_THRESHOLDS = 100_000, 50, 100
-_SHORT = frozenset({"index", "recommend"})
+_SHORT = frozenset({"index", "library", "recommend"})
 
 COMMANDS = {  # the module of each command; the function, or the app of a group, has its name
     "collect": "collect",
     "index": "index",
+    "library": "library",
     "corpus": "corpus",
     "encode": "index",
     "recommend": "recommend",
+    "watch": "watch",
     "export": "export",
     "check": "inspect",
     "serve": "serve",
@@ -52,6 +54,7 @@ COMMANDS = {  # the module of each command; the function, or the app of a group,
 
 MODEL_CHOICE = {  # of the commands whose option names a model that the hub may have
     "index": "choose --encoder minilm, or none",
+    "library": "choose --encoder minilm, or none",
     "encode": "choose --encoder minilm",
     "train-encoder": "choose --model minilm",
     "train-reranker": "choose --model minilm",

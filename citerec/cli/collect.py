@@ -1,6 +1,5 @@
 """`citerec collect`."""
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -57,13 +56,12 @@ def collect(
     An interrupted run is continued by the same command.
     """
     from citerec.collect.client import open_cache
-    from citerec.collect.run import CollectConfig, check_size, make_plan
+    from citerec.collect.run import CollectConfig, check_size, folder_name, make_plan
     from citerec.collect.run import collect as run
 
     name, entries = read_references(refs or [], options.search, console)
     config = CollectConfig(**dict(options), entries=tuple(entries), name=name)
-    words = re.sub(r"[\W_]+", "-", name.lower()).strip("-")[:60]
-    folder = output or CORPORA / (words or "references")
+    folder = output or CORPORA / folder_name(name)
     plan = make_plan(folder, config)
     if plan.is_complete:
         # removes what a killed run left

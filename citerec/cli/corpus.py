@@ -8,7 +8,7 @@ import typer
 
 from citerec.cli.console import ConsoleOutput, write_lines
 from citerec.cli.options import Force, Format, SkipBad, settings_options
-from citerec.display import plural
+from citerec.display import plural, some_of
 
 corpus = typer.Typer(
     no_args_is_help=True, help="Count, convert, merge and sample corpora of any format."
@@ -190,10 +190,16 @@ def report_faults(
         console.log(f"left out: {fault}")
     if ignored:
         console.detail(f"not read: {', '.join(map(str, ignored))}")
-    texts = sum(file.suffix.lower() == ".pdf" for file in ignored)
-    if texts and format_name == "library":
-        console.log(f"{plural(texts, 'file')} named .pdf are none")
-    elif texts:
+    pdfs = [file for file in ignored if file.suffix.lower() == ".pdf"]
+    if format_name == "library":
+        from citerec.corpus.readers.files import head_of
+        from citerec.library.reading import reader_of
+
+        wrong = [file for file in pdfs if not reader_of(head_of(file), file.name)]
+        if wrong:
+            names = some_of([str(file) for file in wrong])
+            console.log(f"not read, as no PDF is in them: {names}")
+    elif pdfs:
         console.log(
-            f"{plural(texts, 'PDF')} not read, since there are records; --format library reads both"
+            f"{plural(len(pdfs), 'PDF')} not read, since there are records; --format library reads both"
         )

@@ -26,11 +26,27 @@ def export(
     output: Annotated[
         Path | None, typer.Option(help="Output file, in place of stdout.")
     ] = None,
+    append: Annotated[
+        Path | None,
+        typer.Option(
+            help="Add the papers to this .bib or .ris, but those that it has; FILE.bak keeps what it was."
+        ),
+    ] = None,
+    zotero: Annotated[
+        bool,
+        typer.Option("--zotero", help="Save the papers into the Zotero that runs."),
+    ] = False,
     *,
     console: ConsoleOutput,
 ) -> None:
-    """Write papers of the corpus as references: for a reference manager, or in a citation style."""
+    """Write papers of the corpus as references: for a reference manager, or in a citation style.
+
+    With --append or --zotero, they go there in place of stdout.
+    """
+    from citerec.cli.recommend import report_appended
+    from citerec.collect.zotero import save_papers
     from citerec.corpus.lists import read_paper_list
+    from citerec.match.append import append_papers
     from citerec.match.check import chosen_papers
 
     check_output(output)
@@ -41,7 +57,14 @@ def export(
     absent = f"; not in this corpus: {some_of(missing)}" if missing else ""
     if not found:
         raise BadInputError(papers, f"none of its papers is in {folder.path}{absent}")
-    write_result(references(found, config, notes, taken), output)
+    if append:
+        report_appended(append_papers(append, found, notes), console)
+    if zotero:
+        saved = save_papers(found, notes)
+        known = len(found) - saved
+        console.log(f"{plural(saved, 'paper')} saved to Zotero; it had {known}")
+    if not (append or zotero):
+        write_result(references(found, config, notes, taken), output)
     console.log(f"{papers}: {plural(len(found), 'paper')} written{absent}")
     if notice := notice_of(found, config):
         console.log(notice)

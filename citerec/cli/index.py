@@ -19,6 +19,7 @@ from citerec.errors import CiterecError, ConfigError
 from citerec.types import Log
 
 if TYPE_CHECKING:
+    from citerec.build.index import BuildReport
     from citerec.build.vectors import EncodeElsewhere
 
 GENERIC_NAMES = {"corpus", "papers", "data", "part", "documents"}
@@ -141,6 +142,11 @@ def index(
                 progress=progress,
                 log=console.log,
             )
+    show_report(report, console)
+
+
+def show_report(report: "BuildReport", console: ConsoleOutput) -> None:
+    """Print what an index holds, and what was left out."""
     if not console.quiet:
         write_lines(
             f"{report.index}  ({report.manifest.corpus['format']})",
@@ -219,7 +225,7 @@ def encode_where(
     target: Path, ray: str | None, console: ConsoleOutput
 ) -> "Generator[EncodeElsewhere | None]":
     """Connect to the cluster of `--ray`, if it is given; log how to resume interrupted work that saved vectors."""
-    from citerec.build.vectors import has_saved_vectors
+    from citerec.index.folder import has_saved_vectors
 
     try:
         if ray is None:

@@ -78,7 +78,7 @@ SETTINGS = "citerec.toml"
 # A file that comes with somebody else's folder must not make a command write, delete or listen.
 REFUSED = frozenset(
     "output append force delete results report map query title abstract pick run qrels from resume "
-    "search update yes host no_token allow_host allow_origin".split()
+    "search update yes host no_token allow_host allow_origin zotero feed mail smtp collect".split()
 )
 
 

@@ -29,6 +29,7 @@ from citerec.files.reading import read_whole
 from citerec.types import Progress, QueryKind
 
 if TYPE_CHECKING:
+    from citerec.match.append import Appended
     from citerec.recommend import Recommender
     from citerec.recommendations import Recommendations
     from citerec.request import Request
@@ -184,11 +185,15 @@ def append(
     console: ConsoleOutput,
 ) -> None:
     """Add the papers of these ranks to a bibliography, and log what it has now."""
-    done = found.append(file, pick=ranks)
+    report_appended(found.append(file, pick=ranks), console)
+
+
+def report_appended(done: "Appended", console: ConsoleOutput) -> None:
+    """Log what a bibliography has now."""
     keys = f": {', '.join(done.keys)}" if done.keys else ""
     known = [paper.title or paper.id for paper in done.skipped]
     more = f"; the file has {len(known)} already: {some_of(known)}" if known else ""
-    console.log(f"{plural(len(done.keys), 'paper')} added to {file}{keys}{more}")
+    console.log(f"{plural(len(done.keys), 'paper')} added to {done.path}{keys}{more}")
     if done.backup:
         console.detail(f"the former content is in {done.backup}")
 

@@ -86,6 +86,12 @@ def serve(
             help="A folder for the drafts of the page, as files; it opens by the address that is printed."
         ),
     ] = None,
+    collect: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder for corpora that the page collects around references; those in it are served, too."
+        ),
+    ] = None,
     reranker: Annotated[
         list[str] | None,
         typer.Option(
@@ -102,11 +108,15 @@ def serve(
         from citerec.serve.desk import Desk
         from citerec.serve.guard import log_to_stderr
         from citerec.serve.service import Service
-    from citerec.index.folder import find_index
+    from citerec.index.folder import NAME, find_index
     from citerec.rank.trees import load
 
     settings = access.checked(settings)
-    paths = [find_index(folder) for folder in index or [None]]
+    if collect and not (settings.is_local or settings.tokens):
+        raise ConfigError("--collect needs tokens where other machines are let in")
+    paths = [find_index(folder) for folder in index or ([] if collect else [None])]
+    if collect:
+        paths += sorted(path.parent for path in collect.glob(f"indexes/[!.]*/{NAME}"))
     indexes = {path.resolve().name: path for path in paths}
     if len(indexes) < len(paths):
         raise ConfigError(
@@ -129,9 +139,9 @@ def serve(
     log_to_stderr(quiet=console.quiet)
     opened = "" if drafts is None else f"#desk={drafts.key}"
     console.log(
-        f"serving {', '.join(indexes)} at {url(listening)}/{opened} (Ctrl-C to stop)"
+        f"serving {', '.join(indexes) or 'no corpus yet'} at {url(listening)}/{opened} (Ctrl-C to stop)"
     )
-    run(create_app(service, drafts), service, listening)
+    run(create_app(service, drafts, collect), service, listening)
 
 
 @settings_options

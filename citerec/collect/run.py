@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -51,7 +52,7 @@ from citerec.files.checksums import indented_json, sha256_of
 from citerec.types import Json, Log, Paper, Progress, no_log, no_progress
 
 PAPERS = "papers.jsonl.gz"
-RECORD = "collection.json"
+RECORD = readers.COLLECTION
 UNRESOLVED = "unresolved.tsv"
 SEARCH_SEEDS = 100  # results of a search that become seeds
 # how long after its publication a service may learn of a paper
@@ -84,7 +85,10 @@ class CollectOptions(Settings):
         ge=0.001,
         le=1000,
     )
-    update: bool = setting(False, "Add what is new since to a finished collection.")
+    update: bool = setting(
+        False,
+        "Add what is new since to a finished collection; without references, around those that it has.",
+    )
     force: bool = setting(False, "Replace a finished collection.")
 
 
@@ -96,7 +100,8 @@ class CollectConfig(CollectOptions):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if bool(self.entries) == bool(title_key(self.search)):
+        sources = bool(self.entries) + bool(title_key(self.search))
+        if sources > 1 or not (sources or self.update):
             raise ValueError(
                 "name references (a file, DOIs or arXiv ids), or words to --search, and not both"
             )
@@ -147,6 +152,7 @@ class Plan:
     folder: Path
     source: SourceName
     service: Service
+    query: Json  # what is collected, for the record
     previous: Json  # the record of the collection to update; empty for a new one
     is_complete: bool  # whether the folder has this very collection already
 
@@ -195,16 +201,19 @@ def make_plan(folder: Path, config: CollectConfig) -> Plan:
         raise ConfigError(
             f"{folder} has no finished collection to update; leave --update out"
         )
+    query = _query(config)
+    if config.update and not (config.entries or config.search):
+        query = record["query"]
+        config = config.replace(search=query["search"])
     is_complete = bool(record) and not config.update
-    if is_complete and record["query"]["sha256"] != _query(config)["sha256"]:
+    if is_complete and record["query"]["sha256"] != query["sha256"]:
         raise ConfigError(
             f"{folder} has another collection; add to it with --update, replace it with --force, "
             "or name another folder with --output"
         )
     service = find_service(source, config.rate)
-    return Plan(
-        config, folder, source, service, record if config.update else {}, is_complete
-    )
+    previous = record if config.update else {}
+    return Plan(config, folder, source, service, query, previous, is_complete)
 
 
 def _query(config: CollectConfig) -> Json:
@@ -220,6 +229,12 @@ def _query(config: CollectConfig) -> Json:
         "papers": config.papers,
         "sha256": digest,
     }
+
+
+def folder_name(name: str) -> str:
+    """Return the name of the folder of a collection: the words of a name."""
+    words = re.sub(r"[\W_]+", "-", name.lower()).strip("-")
+    return words[:60] or "references"
 
 
 def check_size(estimate: Estimate) -> None:
@@ -256,8 +271,10 @@ def collect(
             if config.search:
                 log(f"searching for: {query_words(config.search)}")
                 ids = source.search(config.search, SEARCH_SEEDS)
-            else:
+            elif config.entries:
                 ids, unresolved = resolve(config.entries, source, progress)
+            else:
+                ids = previous["seeds"]
             if not (seeds := [*source.fetch(ids)]):
                 text = config.search
                 what = f"no result for {text!r}" if text else "none of the references"
@@ -286,12 +303,14 @@ def collect(
             "format": 1,
             "source": plan.source.value,
             "service": plan.service.title,
-            "query": _query(config),
+            "query": plan.query,
             "started": started.isoformat(timespec="seconds"),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "seeds": list(dict.fromkeys([*previous.get("seeds", []), *seeds])),
             "resolved": len(seeds),
-            "unresolved": len(unresolved),
+            "unresolved": (
+                len(unresolved) if config.entries else previous.get("unresolved", 0)
+            ),
         }
         this_run = {
             "started": record["started"],
@@ -348,11 +367,13 @@ def _write(
         "without_references": elided,
         "versions": versions(("citerec", "httpx", "rapidfuzz")),
         "counts": counts,
+        "identified": {f"{plan.service.title} (citation search)": counts["papers"]},
         "papers_sha256": sha256_of(folder / PAPERS),
     }
-    with write_lines(folder / UNRESOLVED) as write:
-        for row in (HEADER, *unresolved):
-            cells = "\t".join(csv_cell(one_line(cell)) for cell in row)
-            write(f"{cells}\n".encode())
+    if plan.config.entries or not plan.previous:
+        with write_lines(folder / UNRESOLVED) as write:
+            for row in (HEADER, *unresolved):
+                cells = "\t".join(csv_cell(one_line(cell)) for cell in row)
+                write(f"{cells}\n".encode())
     with write_lines(folder / RECORD) as write:
         write(indented_json(record))

@@ -3,13 +3,18 @@
 import csv
 from array import array
 from collections import Counter
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pydantic import BaseModel, NonNegativeInt
+
 from citerec.bibliography.keys import doi_of, paper_doi
-from citerec.corpus.readers import Located, Source, size_of
+from citerec.corpus.readers import COLLECTION, SOURCES, Located, Source, size_of
+from citerec.display import visible
 from citerec.errors import BadInputError, BadRecordError
+from citerec.files.checksums import read_record
 from citerec.files.reading import read_rows
 from citerec.types import Paper, Progress
 
@@ -93,6 +98,28 @@ def read_retracted(path: Path) -> Set[str]:
         ) from error
     reinstated = {doi for nature, doi in rows if nature == "Reinstatement"}
     return {doi for nature, doi in rows if nature == "Retraction" and doi} - reinstated
+
+
+class Identified(BaseModel):
+    """The records of each source, before duplicates were removed, and what was counted after it."""
+
+    identified: dict[str, NonNegativeInt]
+    counts: dict[str, int]
+
+
+def identified(source: Source, records: int) -> Mapping[str, int]:
+    """Return how many records each source of a corpus had: a collection and a merged corpus record it.
+
+    Another corpus is its own source, with `records`; so is one whose record cannot be read, or is of another corpus.
+    """
+    path = source.path
+    beside = path.with_name(f"{path.name}{SOURCES}")
+    with suppress(OSError, ValueError):
+        content = read_record(path / COLLECTION if path.is_dir() else beside)
+        found = Identified.model_validate_json(content)
+        if found.counts.get("papers") == records:
+            return found.identified
+    return {visible(path.name): records}
 
 
 def byte_progress(

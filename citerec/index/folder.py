@@ -194,7 +194,9 @@ def find_index(named: Path | None, *, root: Path = INDEXES) -> Path:
             f"no index under {root}/; build one: citerec index CORPUS, or try: citerec demo"
         )
     listed = ", ".join(str(p) for p in folders)
-    raise IndexNotFoundError(f"several indexes: {listed}; choose one with --index")
+    raise IndexNotFoundError(
+        f"several indexes: {listed}; name one of them (most commands: --index NAME)"
+    )
 
 
 def open_index(path: PathLike) -> IndexFolder:
@@ -288,14 +290,27 @@ def _most_bytes(papers: Papers) -> int:
     return 2**28 + 2**16 * len(papers)
 
 
+def saved_vectors(target: Path) -> Path:
+    """Return the folder of the vectors that are saved while an index is embedded."""
+    target = Path(os.path.realpath(target))
+    return target.with_name(f".{target.name}.encoding")
+
+
+def has_saved_vectors(target: Path) -> bool:
+    """Whether an interrupted run saved vectors for an index."""
+    return any(file.stat().st_size for file in saved_vectors(target).glob("*"))
+
+
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of an index folder; errors are those of `open_index`."""
     try:
         raw = read_record(folder / NAME)
     except (FileNotFoundError, NotADirectoryError) as error:
+        advice = "build one: citerec index CORPUS --index FOLDER, where FOLDER is new or empty"
+        if has_saved_vectors(folder):
+            advice = f"its build was interrupted: citerec index CORPUS --index {folder} --resume"
         raise IndexNotFoundError(
-            f"{folder} is not an index (it has no {NAME}); build one: "
-            "citerec index CORPUS --index FOLDER, where FOLDER is new or empty"
+            f"{folder} is not an index (it has no {NAME}); {advice}"
         ) from error
     except OSError as error:
         raise IndexNotFoundError(

@@ -1,4 +1,4 @@
-"""A library of whole texts as a corpus: records of reference managers, and PDFs, JATS, TEI or LaTeX sources of papers.
+"""A library as a corpus: records of reference managers, and PDFs, JATS, TEI or LaTeX sources of their papers.
 
 It is a corpus format as any other. `reading` reads the texts, `lookup` finds the papers that a reference names, `graph`
 joins both, `corpus` finds records and texts and tells what was read.
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from citerec.bibliography.fields import Fields
 from citerec.corpus.readers.files import BytesRead, Format, Located, Source
-from citerec.library.jsonlines import is_full_text
-from citerec.types import Log
+from citerec.library.jsonlines import is_full_text, is_item
+from citerec.types import Json, Log
 
 
 def _papers(
@@ -27,4 +27,8 @@ def _joins(files: Sequence[Path], formats: Mapping[Path, str]) -> list[Path]:
     return files_of_library(files, formats)
 
 
-LIBRARY = Format(read=Fields.paper, papers=_papers, matches=is_full_text, joins=_joins)
+def _matches(record: Json) -> bool:
+    return is_full_text(record) or is_item(record)
+
+
+LIBRARY = Format(read=Fields.paper, papers=_papers, matches=_matches, joins=_joins)

@@ -22,11 +22,11 @@ from citerec.library.attached import (
     is_text,
 )
 from citerec.library.graph import Text, add_text, add_works, linked
-from citerec.library.jsonlines import is_full_text, read_lines
+from citerec.library.jsonlines import is_full_text, is_item, read_lines
 from citerec.library.latex import read_latex
 from citerec.library.lookup import Records
 from citerec.library.reading import Reader, read_texts, reader_of
-from citerec.library.zotero import DATABASE, read_zotero
+from citerec.library.zotero import DATABASE, read_items, read_zotero
 from citerec.types import Log, Paper
 
 _LEAST_SOURCES = 2  # LaTeX sources that are a library; a single one is a draft
@@ -61,6 +61,10 @@ def _listed(file: Path) -> Iterator[tuple[Located | None, list[str]]]:
     """Yield the records of a list with the files that they name; nothing of another file."""
     if file.name == DATABASE:
         yield from read_zotero(file)
+        return
+    if is_item(first_record(head_of(file))):
+        yield from read_items(file)
+        return
     content = recognise(head_of(file), file.name)
     if content.kind is ContentKind.RECORDS and content.format != "json":
         names = attachments(file, content.format)
@@ -148,7 +152,8 @@ def library_papers(source: Source, read: BytesRead, log: Log) -> Iterator[Locate
         ),
         "works added that several papers cite": len(papers) - stated - became,
     }
-    log(f"{plural(len(texts) + len(unread), 'whole text')}:")
+    if texts or unread:
+        log(f"{plural(len(texts) + len(unread), 'whole text')}:")
     for label, count in counts.items():
         if count:
             log(f"{count:>9,}  {label}")

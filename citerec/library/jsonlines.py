@@ -26,6 +26,11 @@ def is_full_text(record: Json) -> bool:
     return "paper_id" in record and not {"body_text", *_PARSES}.isdisjoint(record)
 
 
+def is_item(record: Json) -> bool:
+    """Whether a record of JSON, or its keys, is an item of Zotero's API."""
+    return record.keys() >= {"key", "version", "library", "data"}
+
+
 def read_lines(file: Path) -> Iterator[FullText | str]:
     """Yield the text of each record of a file, or why it cannot be read."""
     for line, row in read_file(file, json_records):

@@ -1,6 +1,7 @@
-"""Reads the data folder of Zotero: records, creators and attachments of `zotero.sqlite`, which is never written."""
+"""Reads records, creators and attachments of Zotero: of its database, which is never written, and of its API."""
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,9 +12,9 @@ import orjson
 from citerec.bibliography.entry import Entry, first_year
 from citerec.bibliography.fields import Fields, library_paper
 from citerec.bibliography.keys import arxiv_dois, dois_of
-from citerec.corpus.readers.files import Located, located
+from citerec.corpus.readers.files import Located, json_records, located, read_file
 from citerec.errors import BadInputError
-from citerec.types import Paper
+from citerec.types import Json, Paper
 
 DATABASE = "zotero.sqlite"
 _FILES = """
@@ -59,14 +60,40 @@ def read_zotero(database: Path) -> Iterator[tuple[Located | None, list[str]]]:
             loose = [file for (file,) in connection.execute(_LOOSE)]
     except sqlite3.Error as error:
         fault = f"cannot be read as Zotero's database ({error}): it is damaged or of another version"
+        advice = "start Zotero and read it from there: citerec library add zotero; or"
         raise BadInputError(
-            database, f"{fault}; export the library as BibTeX with its files"
+            database, f"{fault}; {advice} export the library as BibTeX with its files"
         ) from error
     for line, (key, kind, values, people, files) in enumerate(items, start=1):
         record = orjson.loads(values)
         record |= {"key": key, "type": kind, "authors": orjson.loads(people)}
         yield located(database, line, record, _paper), orjson.loads(files)
     yield None, loose
+
+
+def read_items(file: Path) -> Iterator[tuple[Located | None, list[str]]]:
+    """Yield the records of items as Zotero's API sends them, as `read_zotero` does; notes are left out."""
+    works: list[tuple[int, Json]] = []
+    files: defaultdict[str, list[str]] = defaultdict(list)
+    for line, item in read_file(file, json_records):
+        if isinstance(item, str):  # why it cannot be read
+            yield located(file, line, item, _paper), []
+        elif (data := item["data"])["itemType"] == "attachment":
+            # what Zotero keeps, or the path of a linked file
+            links = item["links"].get("enclosure", {"href": data.get("path", "")})
+            files[data.get("parentItem", "")].append(links["href"])
+        elif data["itemType"] not in {"note", "annotation"}:
+            works.append((line, data))
+    for line, data in works:
+        people = [
+            f"{person.get('firstName', '')} {person.get('lastName', '')}".strip()
+            or person.get("name", "")
+            for person in data.get("creators", ())
+            if person["creatorType"] == "author"
+        ]
+        record = {**data, "type": data["itemType"], "authors": people}
+        yield located(file, line, record, _paper), files[data["key"]]
+    yield None, files[""]
 
 
 def _paper(fields: Fields) -> Paper:

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,8 +41,15 @@ class Appended:
     )
 
 
-def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
+def append_papers(
+    path: str | Path,
+    papers: Sequence[Paper],
+    notes: Mapping[str, str] = write.NO_NOTES,
+) -> Appended:
     """Add papers to a BibTeX or RIS file; a file that does not exist is made, in the format of its suffix.
+
+    `notes` are by id, for the papers that are added.
+
 
     Papers that the file has already, by DOI or title, are skipped; so are repeated ones. BadInputError if the file is
     of another format, or has a broken entry; OutputError if it cannot be written; FileChangedError if other programs
@@ -54,11 +61,13 @@ def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
     with locked(path, seconds=_SECONDS):
         for _ in range(_TRIES - 1):
             with suppress(FileChangedError):
-                return _append(path, target, papers)
-        return _append(path, target, papers)
+                return _append(path, target, papers, notes)
+        return _append(path, target, papers, notes)
 
 
-def _append(path: Path, target: Path, papers: Sequence[Paper]) -> Appended:
+def _append(
+    path: Path, target: Path, papers: Sequence[Paper], notes: Mapping[str, str]
+) -> Appended:
     """Add papers to the file as it is; FileChangedError if another program saves it before it is replaced."""
     kind, old, entries = read_reference_file(path)
     count = len(entries)
@@ -82,7 +91,9 @@ def _append(path: Path, target: Path, papers: Sequence[Paper]) -> Appended:
     taken = [entry.key for entry in entries]
     keys = tuple(write.citation_keys(new, taken))
     text = (
-        write.bibtex(new, taken=taken) if kind is Kind.BIBTEX else write.ris(new, keys)
+        write.bibtex(new, notes, taken)
+        if kind is Kind.BIBTEX
+        else write.ris(new, keys, notes)
     )
     added = text.strip("\n").encode() + b"\n"
     end = b"\r\n" if b"\r\n" in old else b"\n"

@@ -642,18 +642,15 @@ def found_in(text: str, titles: Sequence[frozenset[str]]) -> Scores:
     return np.array(shares, np.float32)
 
 
-def written_by(
-    papers: Papers, names: Sequence[str], *, surely: bool = False
-) -> tuple[Rows, int]:
+def written_by(papers: Papers, names: Sequence[str]) -> tuple[Rows, int]:
     """Return the papers of some authors, and how many different authors the names are.
 
     Rows rise; one occurs once for each of these authors that the paper has. Authors whose given names differ are others
-    (`same_person`); if `surely`, so are those of whom initials alone are known.
+    (`same_person`); one of whom initials alone are known is taken for the same.
     """
     by_key = {key: name for name in reversed(names) if (key := name_key(name))}
     lookup: Any = papers.lookup  # every index has one
     rows = list[int]()
-    wanted = {True} if surely else {True, None}
     for (key, name), of_key in zip(
         by_key.items(), lookup.authors.rows_of(by_key), strict=True
     ):
@@ -668,7 +665,9 @@ def written_by(
                 if family in a.lower().replace("'", "") or not a.isascii()
             )
             rows += (
-                [row] if {same_person(name, author) for author in near} & wanted else []
+                [row]
+                if {same_person(name, author) for author in near} & {True, None}
+                else []
             )
     return np.array(sorted(rows), np.int32), len(by_key)
 

@@ -56,12 +56,13 @@ class Facts:
         authors: Sequence[str] = (),
     ) -> None:
         """Prepare; `neighbour_scores` hold the neighbours of the query, `cited` its known references."""
+        self.papers = len(graph.index.papers)
         self._graph = graph
         self._snapshot = snapshot
         self._scores = neighbour_scores
         self._cited = np.array(sorted(cited), np.int32)
         self._authors = authors
-        self._written, _ = written_by(graph.index.papers, authors, surely=True)
+        self._written, _ = written_by(graph.index.papers, authors)
         self._title = partial(quoted, graph.index.papers)
 
     def cited_by_similar(self, row: int) -> str:
@@ -102,22 +103,25 @@ class Facts:
         return f"cites {cited} {self._title(both[0])}"
 
     def author_overlap(self, row: int) -> str:
-        """Name an author of a paper whose full name is that of an author of the query."""
+        """Name an author of a paper who is one of the query, or may be: of whom initials alone are known."""
         [names] = self._graph.index.papers.texts(
             "authors", np.array([row], np.int32)
         ).to_pylist()
-        own = (
-            name
+        same = {
+            name: {same_person(name, author) for author in self._authors}
             for name in names
-            if any(same_person(name, author) for author in self._authors)
-        )
-        return f"shares an author with you: {name}" if (name := next(own, "")) else ""
+        }
+        if sure := [name for name in names if True in same[name]]:
+            return f"shares an author with you: {sure[0]}"
+        if likely := [name for name in names if None in same[name]]:
+            return f"may share an author with you, by initials alone: {likely[0]}"
+        return ""
 
     def self_cited(self, row: int) -> str:
-        """Count the papers by authors with the full names of the query's that cite a paper."""
+        """Count the papers by authors with the names of the query's that cite a paper."""
         count = len(np.intersect1d(self._citing(row), self._written))
         return (
-            f"cited by {plural(count, 'earlier paper')} of your authors"
+            f"cited by {plural(count, 'earlier paper')} of your authors, by name"
             if count
             else ""
         )
@@ -165,10 +169,15 @@ def matching(words: Sequence[str]) -> str:
     return f"matches: {', '.join(words)}" if words else ""
 
 
-def semantic(rank: int) -> str:
-    """Return the reason of a rank by dense retrieval; empty for a low one."""
-    within = next((bound for bound in RANK_BOUNDS if rank <= bound), None)
-    return f"its text is among the {within} closest to yours" if within else ""
+def semantic(rank: int, papers: int) -> str:
+    """Return the reason of a rank by dense retrieval; empty for a low one.
+
+    A bound beyond half of the `papers` of the corpus says nothing, and is no reason.
+    """
+    within = next((bound for bound in RANK_BOUNDS if rank <= bound), papers)
+    if within > papers / 2:
+        return ""
+    return f"its text is among the {within} closest to yours"
 
 
 def reranked(probability: float) -> str:
@@ -215,7 +224,7 @@ def reasons(
             case "bm25":
                 text = matching(matched)
             case "dense":
-                text = semantic(dense.rank) if dense else ""
+                text = semantic(dense.rank, facts.papers) if dense else ""
             case "rerank":
                 text = reranked(value)
             case (
@@ -275,7 +284,7 @@ def with_reasons(
             hit = item.stages.get(RERANK)
             of_stages = (
                 matching(matched),
-                semantic(dense.rank) if dense else "",
+                semantic(dense.rank, len(graph.index.papers)) if dense else "",
                 reranked(reranker.probability(hit.score)) if hit and reranker else "",
             )
             explained.append(replace(item, reasons=tuple(filter(None, of_stages))))

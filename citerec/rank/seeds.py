@@ -214,7 +214,7 @@ def seed_reasons(
             for name, rows in connected.items()
             if rows
         } | {
-            "dense": semantic(item.stages["dense"].rank)
+            "dense": semantic(item.stages["dense"].rank, len(papers))
             if "dense" in item.stages
             else "",
             "bm25": matching(words[i]),

@@ -7,6 +7,7 @@
 | `requests` | requests for recommendations and their answers as JSON |
 | `app` | the web application: `create_app`, the routes under /v1, metrics, errors; the process |
 | `desk` | the drafts of the page as files, for the user of the server |
+| `collector` | a corpus that the page collects |
 | `scholar`, `page`, `mcp` | Semantic Scholar's routes; the page at `/`, for authors; tools for assistants |
 
 It calls `citerec.Recommender`; nothing below imports this package, which can be deleted with no change below it. It

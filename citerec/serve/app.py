@@ -9,6 +9,7 @@ from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from itertools import islice
+from pathlib import Path
 from platform import python_version
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -26,10 +27,13 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from citerec.bibliography.keys import paper_doi
+from citerec.collect.client import CollectError
+from citerec.collect.zotero import save_papers
 from citerec.errors import CiterecError, OutputError
 from citerec.export import Format, pieces
 from citerec.search import SearchFilter
 from citerec.serve import ServeConfig, desk, page, scholar
+from citerec.serve.collector import Collector
 from citerec.serve.guard import MAX_HEADERS, Guard, ProblemError
 from citerec.serve.requests import (
     PROBLEMS,
@@ -39,6 +43,7 @@ from citerec.serve.requests import (
     ReadRequest,
     RecommendAnswer,
     RecommendRequest,
+    SaveRequest,
     Year,
     answer_of,
     json,
@@ -110,7 +115,9 @@ api = APIRouter(prefix="/v1", dependencies=[Depends(refuse_unknown)])
 health = APIRouter(tags=["health"])
 
 
-def create_app(service: Service, drafts: desk.Desk | None = None) -> FastAPI:
+def create_app(
+    service: Service, drafts: desk.Desk | None = None, collections: Path | None = None
+) -> FastAPI:
     """Return the application over the open indexes of a service; closing the service is the caller's task."""
     app = FastAPI(
         title="citerec",
@@ -122,6 +129,9 @@ def create_app(service: Service, drafts: desk.Desk | None = None) -> FastAPI:
     )
     app.state.service, app.state.metrics = service, Metrics(service)
     app.state.desk = drafts
+    app.state.collects = collections is not None
+    if collections:
+        app.include_router(Collector(collections, service).router)
     for router in (api, scholar.router, health, page.router, desk.router):
         app.include_router(router)
     for kind in (CiterecError, RequestValidationError, HTTPException):
@@ -273,6 +283,27 @@ async def export(request: Request, body: ExportRequest) -> Response:
         text, notice = body.written(opened)
         headers = page.SAFE | ({"Citerec-Notice": quote(notice)} if notice else {})
         return Response(text, headers=headers, media_type=MEDIA[body.format])
+
+    return await answer(request, work, body.index, "uploads")
+
+
+@api.post("/zotero")
+async def save_to_zotero(request: Request, body: SaveRequest) -> dict[str, int]:
+    """Save papers into the Zotero of this machine, but those that it has; a server for other machines refuses.
+
+    The answer is how many were `saved`, and how many were `known`.
+    """
+
+    def work(opened: OpenIndex) -> dict[str, int]:
+        if not request.app.state.service.settings.is_local:
+            fault = "only a server that this machine alone can reach saves to Zotero"
+            raise ProblemError("not-found", fault)
+        papers = body.papers(opened)
+        try:
+            saved = save_papers(papers, body.notes)
+        except CollectError as error:
+            raise ProblemError("zotero", str(error)) from error
+        return {"saved": saved, "known": len(papers) - saved}
 
     return await answer(request, work, body.index, "uploads")
 

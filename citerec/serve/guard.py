@@ -39,6 +39,7 @@ KINDS = {  # status by kind
     "queue-full": 429,  # `Retry-After` says when to try again
     "stopping": 503,
     "replaced": 409,  # the index, on the disk; the server still answers with its own settings
+    "zotero": 424,  # it does not run, or refuses
     "internal": 500,  # a fault of the server; its log says more
 }
 MAX_HEADERS = 2**16  # bytes of a request line and headers

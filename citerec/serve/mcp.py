@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from importlib.metadata import version
 from inspect import getdoc, signature
 from typing import Annotated, Any
@@ -78,6 +79,7 @@ Keywords = Annotated[
     Field(description="Words of titles and abstracts.", min_length=1, max_length=1_000),
 ]
 SENTENCE = "A sentence that needs references, [CITE] at the place; with title and abstract of its draft, or alone."
+BODY = "The text of the draft besides its abstract: each of its first 60 sentences is searched, too."
 CITED = (
     "What the draft cites already, as ids, DOIs or titles: the list learns from it and leaves it out. "
     "Alone, without a draft: what this list of references lacks."
@@ -96,6 +98,7 @@ def recommend(
     abstract: Annotated[
         Abstract, Field(description="Its abstract; makes the list much better.")
     ] = "",
+    body: Annotated[str, Field(description=BODY, max_length=2_000_000)] = "",
     year: Annotated[Year | None, Field(description="The year of the draft.")] = None,
     context: Annotated[str, Field(description=SENTENCE, max_length=10_000)] = "",
     cited: Annotated[Papers, Field(description=CITED)] = [],  # noqa: B006
@@ -125,6 +128,7 @@ def recommend(
     found = opened.default.recommend(
         title=title.strip() or None,
         abstract=abstract.strip(),
+        body=body,
         year=year,
         context=context.strip() or None,
         cited=cited or None,
@@ -216,7 +220,8 @@ def check_bibliography(
 ) -> Output:
     """Compare a bibliography with this corpus: retracted papers, other years, DOIs and titles, preprints, duplicates.
 
-    Entries that the corpus does not have are not compared: that is no error of theirs.
+    Entries that the corpus does not have are not compared: that is no error of theirs. corrections has the
+    corrected entries of these problems in BibTeX.
     """
     report = opened.default.check(read_list(content, "content"))
     page = report.findings[offset : offset + k]
@@ -232,6 +237,7 @@ def check_bibliography(
         "problems": problems,
         "problem_count": count,
         "next_offset": _next_offset(offset + k, count),
+        "corrections": replace(report, findings=page).corrections(opened.index.papers),
     }
 
 

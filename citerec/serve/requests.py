@@ -339,8 +339,8 @@ def read_list(text: str, name: str) -> PaperList:
     return listed
 
 
-class ExportRequest(BaseModel):
-    """Papers of an index, and how they are written as references."""
+class SaveRequest(BaseModel):
+    """Papers of an index and others, with notes."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -349,28 +349,38 @@ class ExportRequest(BaseModel):
     outside: Text = setting(
         "", "Papers that the index does not have, as BibTeX; they come last."
     )
+    notes: dict[str, Note] = setting({}, "Notes by id, for bibtex, ris and csl.")
+
+    def papers(self, opened: OpenIndex) -> list[Paper]:
+        """Return the papers, those that the index does not have last; ProblemError if one is missing."""
+        found, _, missing = chosen_papers(paper_list_of(self.ids), opened.index.papers)
+        if self.outside:
+            found += isolated(partial(_bibtex_papers, self.outside), "outside")
+        if not found and not missing:
+            raise ConfigError("ids, outside: there is no paper; give one")
+        if missing:
+            message = f"ids: not in this index: {some_of(missing)}; leave these out"
+            raise ProblemError("not-found", message)
+        return found
+
+
+class ExportRequest(SaveRequest):
+    """Papers of an index, and how they are written as references."""
+
     format: ReferenceFormat = like(ReferenceConfig, "format")
     style: StyleName = like(ReferenceConfig, "style")
-    notes: dict[str, Note] = setting({}, "Notes by id, for bibtex, ris and csl.")
     taken_keys: Keys | Text | None = setting(
         None,
         "Citation keys that bibtex does not use; or the content of a .bib, for all of its keys.",
     )
 
     def written(self, opened: OpenIndex) -> tuple[str, str]:
-        """Return the papers as references, and what these lack; ConfigError if a paper is missing, or too many are."""
-        found, _, missing = chosen_papers(paper_list_of(self.ids), opened.index.papers)
-        if self.outside:
-            found += isolated(partial(_bibtex_papers, self.outside), "outside")
-        if not found and not missing:
-            raise ConfigError("ids, outside: there is no paper; give one")
+        """Return the papers as references, and what these lack; ConfigError if there are too many."""
+        found = self.papers(opened)
         if len(found) > MAX_STYLED and self.format in ("html", "text"):
             raise ConfigError(
                 f"ids: html and text take at most {MAX_STYLED} papers at once"
             )
-        if missing:
-            message = f"ids: not in this index: {some_of(missing)}; leave these out"
-            raise ProblemError("not-found", message)
         config = ReferenceConfig(format=self.format, style=self.style)
         taken = _listed(self.taken_keys, "taken_keys")
         written = references(found, config, self.notes, taken.keys if taken else ())

@@ -48,7 +48,10 @@ class IndexFacts(BaseModel):
     name: str
     version: str
     papers: int
+    # records by source, before duplicates were removed
+    identified: dict[str, int]
     citations: int
+    new: int  # papers that the last update of a library added
     years: tuple[int, int] | None
     retrievers: list[str]
     encoder: str
@@ -82,11 +85,15 @@ class OpenIndex:
     def facts(self) -> IndexFacts:
         """Return what the index holds, and the models that are used on it."""
         chosen = self.default
+        alone = {self.name: len(self.index.papers)}  # of an older version
+        sources = self.index.manifest.corpus.get("identified", alone)
         return IndexFacts(
             name=self.name,
             version=self.version,
             papers=len(self.index.papers),
+            identified=sources,
             citations=len(self.index.graph.indices),
+            new=self.index.manifest.corpus.get("update", {}).get("new", 0),
             years=chosen.corpus.years,
             retrievers=[*chosen.retriever_names],
             encoder=chosen.encoder,
@@ -171,15 +178,12 @@ class Service:
         """Open the indexes and their models; `rerankers` are those that requests may name, besides auto and none."""
         self.settings = settings or ServeConfig()
         self.rerankers = rerankers
-        self.indexes = {
-            name: OpenIndex(name, path, (configs or {}).get(name) or DEFAULT)
-            for name, path in indexes.items()
-        }
-        self.hidden = {  # paths that messages to clients must not show
-            str(place): name
-            for name, path in indexes.items()
-            for place in (path.resolve(), path)
-        }
+        self.configs = configs or {}
+        self.indexes = dict[str, OpenIndex]()
+        # paths that messages to clients must not show
+        self.hidden = dict[str, str]()
+        for name, path in indexes.items():
+            self.add(name, path)
         self.is_closed = False
         self._in_flight = set[Future[Any]]()
         self._lock = Lock()
@@ -188,6 +192,13 @@ class Service:
             name: ThreadPoolExecutor(threads, f"citerec-{name}")
             for name, threads in THREADS.items()
         }
+
+    def add(self, name: str, path: Path) -> None:
+        """Open one more index, or another version of one; without settings of its own it has those of the first."""
+        config = self.configs.get(name) or next(iter(self.configs.values()), DEFAULT)
+        opened = OpenIndex(name, path, config)
+        self.indexes = {**self.indexes, name: opened}
+        self.hidden |= {str(place): name for place in (path.resolve(), path)}
 
     def warm_up(self) -> None:
         """Answer a query by each index, so that the first request finds everything loaded."""
@@ -199,6 +210,8 @@ class Service:
 
     def open_index(self, name: str | None = None) -> OpenIndex:
         """Return an index by its name, by default the first one."""
+        if not self.indexes:
+            raise ProblemError("not-found", "this server has no corpus yet")
         if name is None:
             return next(iter(self.indexes.values()))
         if name not in self.indexes:

@@ -10,6 +10,14 @@ interface Named {
   id: string;
   title: string;
   retracted?: boolean;
+  note?: string; // of a marked one; why it was hidden
+  at?: number; // milliseconds; when it was marked
+}
+// Records at a step of a review.
+interface Step {
+  phase: string;
+  text: string;
+  n: number;
 }
 interface Brief extends Named {
   year: number | null;
@@ -274,6 +282,23 @@ interface Check {
   corrections: string; // BibTeX
 }
 
+// A corpus that the server collects.
+interface Collect {
+  isOpen: boolean;
+  isBusy: boolean; // while the server reads the files
+  files: File[];
+  name: string;
+  plan: {
+    name: string;
+    references: string;
+    service: string;
+    estimate: string;
+    is_update: boolean;
+  } | null;
+  fault: string;
+  status: { name: string; code: number | null; text: string } | null; // null while it is made
+}
+
 interface Read {
   draft: {
     title: string;
@@ -336,7 +361,13 @@ interface Token {
 
 // What goes with the tab.
 interface Now {
-  indexes: { name: string; papers: number; years: [number, number] | null }[];
+  indexes: {
+    name: string;
+    papers: number;
+    identified: Record<string, number>; // records by source, with duplicates
+    new: number;
+    years: [number, number] | null;
+  }[];
   list: List;
   text: { draft: string; title: string; paragraphs: Paragraph[] } | null; // of a file
   where: Where | null; // in place of a list
@@ -364,6 +395,8 @@ interface Now {
   drafting: boolean;
   checks: Check[]; // of the lists that were read last
   checking: boolean;
+  collect: Collect;
+  reviewing: boolean;
   shelf: boolean | null; // whether it was opened or closed
   desk: { folder: string; fault: string } | null;
   typing: string | null; // the number field that has the focus

@@ -2,7 +2,8 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from socketserver import TCPServer
 from threading import Thread
 
 
@@ -36,12 +37,12 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def running(server: ThreadingHTTPServer) -> Generator[str]:
+def running(server: TCPServer) -> Generator[str]:
     """Run a server until the block ends; yield its address."""
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         thread.join()

@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Thread
 
 import httpx
@@ -14,11 +15,14 @@ from citerec.serve.service import Service
 
 @contextmanager
 def listening(
-    service: Service, port: int = 0, desk: Desk | None = None
+    service: Service,
+    port: int = 0,
+    desk: Desk | None = None,
+    collections: Path | None = None,
 ) -> Generator[str]:
     """Serve on loopback until the block ends; yields the URL. Connections that are open then are cut."""
     bound = socket.create_server(("127.0.0.1", port))
-    server = web_server(create_app(service, desk))
+    server = web_server(create_app(service, desk, collections))
     server.config.lifespan = "off"  # the end cuts connections, and waits for nothing
     thread = Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()

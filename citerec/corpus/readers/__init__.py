@@ -54,7 +54,10 @@ FORMATS: Mapping[str, Format] = {
 RECORD_SUFFIXES = {".json", ".jsonl", ".ndjson"}
 SIDE_FOLDERS = {"splits", "qrels"}  # folders next to a corpus that hold no papers
 # Keys of OpenAlex, Crossref and collections next to their records.
-SIDE_FILES = {"manifest", "manifest.json", "collection.json"}
+COLLECTION = "collection.json"  # the record of a collected corpus
+# after the name of a merged corpus: the file that counts its sources
+SOURCES = ".sources.json"
+SIDE_FILES = {"manifest", "manifest.json", COLLECTION}
 _FETCH = "citerec collect FILE fetches a corpus around these papers"
 _NO_CORPUS = {  # what is no corpus, and what to do
     ContentKind.DRAFT: "citerec recommend --query FILE finds what it should cite",
@@ -246,7 +249,7 @@ def _holds_records(file: Path) -> bool:
     """Whether a file of a folder holds JSON records: by its name, else by its first bytes."""
     name = Path(_plain_name(file))
     head = head_of(file).removeprefix(BOM).lstrip()
-    if name.name in SIDE_FILES:
+    if name.name in SIDE_FILES or name.name.endswith(SOURCES):
         return False
     if name.suffix in RECORD_SUFFIXES:
         is_spread = (

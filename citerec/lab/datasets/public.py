@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from citerec.errors import CiterecError, writing
 from citerec.files.atomic import replacing
@@ -61,9 +61,12 @@ def fetch_repository(
                 try:
                     return client.get(url).raise_for_status()
                 except (httpx.HTTPError, httpx.InvalidURL) as error:
+                    why = f"{url} cannot be fetched ({error})"
+                    if isinstance(error, httpx.ConnectError):
+                        why = f"{urlsplit(url).netloc} cannot be reached; it needs a connection"
                     if not left:
                         raise DatasetError(
-                            f"{url} cannot be fetched ({error}); what is fetched is kept: run the command again"
+                            f"{why}; what was fetched is kept, so run the command again"
                         ) from error
             raise AssertionError
 

@@ -35,6 +35,7 @@ class ExperimentKind(StrEnum):
     SCIDOCS = "scidocs"  # an encoder on the seven tasks of the published data
     INDEX_TASKS = "index-tasks"  # an encoder on similar tasks built from a corpus
     TOPICS = "topics"  # the separation of topics in a map of an encoder's vectors
+    POOLS = "pools"  # judged pools, beside published rankings of them
     PUBLISHED = "published"  # published values only; nothing is run
 
 
@@ -56,12 +57,14 @@ ON_SCIDOCS = (*published.METRICS, "average", *published.GROUPS)
 INDEX_ORDER = ("venue", "period", "cite", "co-cite", "coupling", "authors")
 ON_INDEX = (*(metric for task in INDEX_ORDER for metric in TASKS[task]), "average")
 TOPICS = ("homogeneity", "completeness")
+ON_POOLS = ("ndcg", "map", "over fusion", "over published")
 MEASURES: Mapping[ExperimentKind, tuple[str, ...]] = {
     ExperimentKind.RECOMMEND: METRICS,
     ExperimentKind.STATISTICS: COUNTS,
     ExperimentKind.SCIDOCS: ON_SCIDOCS,
     ExperimentKind.INDEX_TASKS: ON_INDEX,
     ExperimentKind.TOPICS: TOPICS,
+    ExperimentKind.POOLS: ON_POOLS,
     ExperimentKind.PUBLISHED: (*METRICS, *ON_SCIDOCS, *COUNTS, *TOPICS),
 }
 """The measures of each kind, with the names in `expect` and `published`."""
@@ -83,6 +86,24 @@ class Reranking(RerankConfig):
 
     depth: int = Field(default=100, ge=1)  # candidates per query
     candidates: str | None = Field(default=None, pattern=f"^({'|'.join(CANDIDATES)})$")
+
+
+class Pools(Settings):
+    """How the judged pools of a benchmark are evaluated: the mean over pools."""
+
+    judgements: Mapping[str, str]  # by their file, the published rankings of them
+    cut: float = Field(gt=0)  # of nDCG: ranks, or a share of the pool
+    relevant: float = 1  # the least grade of a relevant paper, for MAP
+    year_max: int | None = None
+
+    def depth(self, pool: int) -> int:
+        """Return how many ranks nDCG reads of a pool."""
+        return int(self.cut) if self.cut >= 1 else max(1, int(self.cut * pool))
+
+    @property
+    def name(self) -> str:
+        """The name of its nDCG."""
+        return f"nDCG@{self.cut:g}" if self.cut >= 1 else f"nDCG%{self.cut:.0%}"[:-1]
 
 
 class Experiment(Settings):
@@ -117,6 +138,7 @@ class Experiment(Settings):
     ranker_corpora: tuple[
         str, ...
     ] = ()  # its training corpora; by default that of the row
+    pools: Pools | None = None  # of a row of kind "pools"
     expect: Mapping[str, Expected] = {}  # by `MEASURES`
     published: Mapping[str, float] = {}  # likewise
     source: str = ""  # the source of the published values
@@ -217,6 +239,10 @@ class Experiment(Settings):
             *("path", "title", "claim", "cost", "corpus", "kind", "needs"),
             *("expect", "published", "source"),
         }
+        if self.kind is ExperimentKind.POOLS:
+            allowed |= {"encoder", "pools"}
+            if not self.pools or not self.encoder:
+                raise ValueError("a row of kind 'pools' needs 'pools' and 'encoder'")
         if self.kind in ENCODES:
             allowed |= {"encoder", "train", "trained_on", "apart"}
             if bool(self.encoder) == bool(self.train):

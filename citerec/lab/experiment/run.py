@@ -51,6 +51,7 @@ from citerec.lab.datasets.catalogue import FOLDER as DATASETS
 from citerec.lab.datasets.catalogue import SOURCE
 from citerec.lab.datasets.fetch import read_record
 from citerec.lab.datasets.prepare import corpus_statistics
+from citerec.lab.experiment.pools import measured_pools, metrics_of
 from citerec.lab.experiment.row import (
     MEASURES,
     Expected,
@@ -307,6 +308,7 @@ def run_experiment(
         ExperimentKind.SCIDOCS: _scidocs,
         ExperimentKind.INDEX_TASKS: _index_tasks,
         ExperimentKind.TOPICS: _topics,
+        ExperimentKind.POOLS: _pools,
     }[experiment.kind]
     try:
         with in_float32():
@@ -535,6 +537,15 @@ def _topics(experiment: Experiment, indexes: Path, progress: Progress) -> Outcom
     return replace(
         _outcome(experiment, metrics, about), draw=partial(draw_topics, drawn, labels)
     )
+
+
+def _pools(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
+    """Rank judged pools, and evaluate published rankings of them."""
+    assert experiment.pools
+    index = index_of(experiment, indexes, progress)
+    rows = measured_pools(index.path, Path(experiment.corpus), experiment.pools)
+    outcome = _outcome(experiment, metrics_of(rows), _about(index))
+    return replace(outcome, result={**outcome.result, "rows": rows})
 
 
 def _about(index: IndexFolder) -> dict[str, Any]:

@@ -81,6 +81,7 @@ def page(request: Request, service: Served) -> Response:
     filled = {
         "version": version("citerec"),
         "desk": request.app.state.desk is not None,
+        "collect": request.app.state.collects,
         "static": f"static/{DIGEST}",
         "scripts": SCRIPTS,
         "most_bytes": service.settings.max_body_bytes,

@@ -98,7 +98,8 @@ export const hasContent = draft => hasText(draft) || hasMarks(draft);
 /** @type {(value: any) => boolean} */
 const isText = value => typeof value === "string";
 /** @type {(one: any) => boolean} */
-const isMark = one => isText(one.id) && isText(one.title);
+const isMark = one =>
+  isText(one.id) && isText(one.title) && isText(one.note ?? "") && fits(one.at ?? null, null);
 /** @type {(one: any) => boolean} */
 const isTaken = one =>
   [one.note, one.doi, one.coins, ...one.reasons].every(isText) && fits(one.year, null);
@@ -330,5 +331,5 @@ function oneOf(was, here, there) {
   if (!here || !there) return here ?? there;
   const notes = [here.paper.note ?? "", there.paper.note ?? ""];
   const note = notes.find(one => notes.every(other => one.includes(other))) ?? notes.join("\n");
-  return here.kind === "taken" ? { ...here, paper: { ...here.paper, note } } : here;
+  return note || here.kind === "taken" ? { ...here, paper: { ...here.paper, note } } : here;
 }

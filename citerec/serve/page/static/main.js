@@ -1,6 +1,7 @@
 // The page: draws it, and listens to what happens to the window.
 
 import { keepFocus } from "./browser.js";
+import { canCollect, follow } from "./collect.js";
 import { watchPlanes } from "./figure.js";
 import { dropping } from "./files.js";
 import { request } from "./draft.js";
@@ -40,6 +41,7 @@ async function start() {
   document.addEventListener("keydown", pressed);
   printing();
   arrived();
+  if (canCollect) follow();
   if (!store.viewing && state.searched && typeof request() !== "string" && !now.running)
     find({ push: false });
   addEventListener("popstate", travelled);

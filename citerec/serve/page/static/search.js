@@ -32,9 +32,11 @@ export const MOST_NOTE = 10_000; // characters of a note that a file for another
 export const findLike = row =>
   find({ instead: { index: state.index, k: state.k, cited: [row.id] }, like: row.title });
 
-// Searches, and shows one list: the last order. Until it is there, empty rows hold its place.
+// Searches, and shows one list: the last order. Until it is there, the former list stays; without
+// one, empty rows hold its place.
 /** @type {(how?: { push?: boolean, instead?: object, like?: string }) => Promise<void>} */
 export async function find({ push = true, instead, like = "" } = {}) {
+  const { id } = state;
   settle();
   const wanted = instead ?? request();
   if (typeof wanted === "string") {
@@ -46,7 +48,8 @@ export async function find({ push = true, instead, like = "" } = {}) {
   now.running?.abort();
   const own = new AbortController();
   const isEach = state.mode === "each" && !instead;
-  const before = { list: NO_LIST, where: null, instead: null, notices: [], again: false };
+  if (state.id !== id) now.list = NO_LIST; // it is one of another draft
+  const before = { instead: null, notices: [], again: false };
   const status = isEach ? "Searching for each sentence…" : "Searching…";
   update({ ...before, running: own, status });
   bringUp();
@@ -216,8 +219,8 @@ export function setMark(row, kind) {
   const place = shown.findIndex(one => one.id === row.id);
   const isOnRow = $(".row:focus")?.dataset.id === row.id; // and not on a button in it
   const next = isOnRow && place >= 0 && (shown[place + 1] ?? shown[place - 1]);
-  const former = marks().taken.find(one => one.id === row.id);
-  undone.push({ draft: state.id, paper: former ?? paper, kind: of });
+  const former = of && marks()[of].find(one => one.id === row.id);
+  undone.push({ draft: state.id, paper: { ...paper, ...former }, kind: of });
   mark(kind, paper);
   rankAgain();
   if (kind && next) focusRow(next.id);
@@ -272,23 +275,33 @@ const FILES = {
 /** @type {(paper: Taken) => string} */
 const keyOf = ({ id, bibtex }) => bibtex?.match(/\{([^,\s]+)/)?.[1] ?? id;
 
-// What is asked of the server: papers as references, with notes, and with citation keys that the
-// bibliography of the draft does not have.
-/** @type {(ids: string[], format: string) => object} */
-export function exporting(ids, format) {
+// Papers as the server takes them, with notes.
+/** @type {(ids: string[]) => object} */
+export function papersOf(ids) {
   const given = marks().taken.filter(one => ids.includes(one.id)),
-    notes = given.filter(one => one.note),
     outside = given.filter(one => one.bibtex);
+  const excluded = marks().hidden.filter(one => ids.includes(one.id));
+  const notes = [
+    ...given.filter(one => one.note).map(one => [keyOf(one), one.note]),
+    ...excluded.map(({ id, note }) => [id, note ? `Excluded: ${note}` : "Excluded"]),
+  ];
   return {
     index: state.index,
     ids: ids.filter(id => !id.startsWith(OUTSIDE)),
     outside: outside.map(one => one.bibtex).join("\n"),
-    format,
-    style: looks.style || "apa",
-    notes: Object.fromEntries(notes.map(one => [keyOf(one), one.note.slice(0, MOST_NOTE)])),
-    taken_keys: state.keys,
+    notes: Object.fromEntries(notes.map(([id, note]) => [id, note.slice(0, MOST_NOTE)])),
   };
 }
+
+// What is asked of the server: papers as references, with citation keys that the bibliography of
+// the draft does not have.
+/** @type {(ids: string[], format: string) => object} */
+export const exporting = (ids, format) => ({
+  ...papersOf(ids),
+  format,
+  style: looks.style || "apa",
+  taken_keys: state.keys,
+});
 
 /** @type {(format: string, how: "copy" | "save", rows?: { id: string }[]) => Promise<void>} */
 export async function give(format, how, rows = selected()) {

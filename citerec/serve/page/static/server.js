@@ -119,7 +119,7 @@ async function reach(attempt, signal) {
 }
 
 /** @type {(path: string, options: RequestInit) => Promise<any>} */
-const ask = (path, options) =>
+export const ask = (path, options) =>
   reach(async () => (await send(path, options)).json(), options.signal);
 
 // Without a second attempt: for what the page can do without.
@@ -156,6 +156,10 @@ export const exported = request =>
     const notice = decodeURIComponent(response.headers.get("Citerec-Notice") ?? "");
     return { text: await response.text(), notice: notice && `; ${notice}` };
   });
+
+// Saves papers into the Zotero of this machine.
+/** @type {(request: object) => Promise<{ saved: number, known: number }>} */
+export const zotero = request => ask("v1/zotero", json(request));
 
 /** @type {(index: string, files: Sent[], signal?: AbortSignal) => Promise<Read>} */
 export function readFiles(index, files, signal) {

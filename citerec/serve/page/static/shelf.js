@@ -1,8 +1,8 @@
 // The shelf: the papers that the author took for the draft, with notes; saved, opened and copied.
 
 import { copyFormatted, save } from "./browser.js";
-import { exporting, shelved } from "./search.js";
-import { exported, rowsOf } from "./server.js";
+import { exporting, papersOf, shelved } from "./search.js";
+import { exported, rowsOf, zotero } from "./server.js";
 import { chooseIndex, keep, mark, marks, now, state, update } from "./store.js";
 import * as store from "./store.js";
 import { clean, count, isSame } from "./text.js";
@@ -11,7 +11,8 @@ import { openDraft } from "./travel.js";
 
 /** @type {(id: string, note: string) => void} */
 export function annotate(id, note) {
-  const paper = marks().taken.find(one => one.id === id);
+  const { taken, hidden } = marks();
+  const paper = [...taken, ...hidden].find(one => one.id === id);
   if (!paper) return;
   paper.note = note;
   keep();
@@ -29,6 +30,18 @@ export async function copyShelf() {
     );
     const { notice } = await html;
     toast(`${count(ids.length, "reference")} copied; paste them into your text${notice}`);
+  } catch (error) {
+    toast(clean(error.message));
+  }
+}
+
+// Saves the papers of the shelf into Zotero, but those that it has.
+export async function toZotero() {
+  const ids = marks().taken.map(one => one.id);
+  try {
+    const { saved, known } = await zotero(papersOf(ids));
+    const had = known ? `; it had ${known} already` : "";
+    toast(`${count(saved, "paper")} saved to Zotero${had}`);
   } catch (error) {
     toast(clean(error.message));
   }
@@ -53,6 +66,9 @@ export function saveShelf() {
 const namedIn = listed =>
   Array.isArray(listed) ? listed.filter(one => typeof one?.id === "string") : [];
 
+/** @type {(at: any) => number | undefined} */
+const timeOf = at => (Number.isInteger(at) ? at : undefined);
+
 // Puts the papers of a shelf on that of its draft; another draft is left as it is.
 /** @type {(shelf: any) => Promise<void>} */
 export async function openShelf({ index, draft, papers: listed, rejected }) {
@@ -71,18 +87,18 @@ export async function openShelf({ index, draft, papers: listed, rejected }) {
     Object.assign(state, { mode: "draft", title, abstract, year });
   }
   chooseIndex(corpus);
-  for (const { id } of hidden) {
+  for (const { id, note, at } of hidden) {
     const paper = known.get(id);
-    if (paper) mark("hidden", paper);
+    if (paper) mark("hidden", { ...paper, note: clean(note), at: timeOf(at) });
   }
   for (const one of taken) {
-    const { id, note, reasons } = one;
+    const { id, note, reasons, at } = one;
     if (one.bibtex) known.set(id, { ...shelved(one), bibtex: `${one.bibtex}` });
     const paper = known.get(id);
     const former = marks().taken.find(one => one.id === id);
     const stated = Array.isArray(reasons) ? reasons.map(clean) : [];
     const text = clean(note) || former?.note || "";
-    if (paper) mark("taken", { ...paper, note: text, reasons: stated });
+    if (paper) mark("taken", { ...paper, note: text, reasons: stated, at: timeOf(at) });
   }
   keep();
   openDraft(state.id);

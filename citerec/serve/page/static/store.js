@@ -54,6 +54,16 @@ export const now = {
   drafting: false,
   checks: [],
   checking: false,
+  collect: {
+    isOpen: false,
+    isBusy: false,
+    files: [],
+    name: "",
+    plan: null,
+    fault: "",
+    status: null,
+  },
+  reviewing: false,
   shelf: null,
   desk: null,
   typing: null,
@@ -253,14 +263,15 @@ export function settled() {
 /** @type {() => Marks} */
 export const marks = () => state.marks[state.index] ?? NO_MARKS;
 
+// The time of a mark tells in which order papers were screened.
 /** @type {(kind: Mark | null, paper: Taken) => void} */
 export function mark(kind, paper) {
-  const { id, title, retracted } = paper;
+  const { id, title, retracted, at = Date.now() } = paper;
   const others = KINDS.map(name => [name, marks()[name].filter(one => one.id !== id)]);
   /** @type {Marks} */
   const of = Object.fromEntries(others);
-  if (kind === "taken") of.taken.push(paper);
-  else if (kind) of[kind].push({ id, title, retracted });
+  if (kind === "taken") of.taken.push({ ...paper, at });
+  else if (kind) of[kind].push({ id, title, retracted, note: paper.note || undefined, at });
   state.marks[state.index] = of;
   if (!state.was.title && !state.was.abstract) settled();
   keep();

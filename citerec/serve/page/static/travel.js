@@ -18,7 +18,7 @@ import { Problem, get, rowsOf } from "./server.js";
 import { chooseIndex, fromLink, keep, link, now, rows, state, update } from "./store.js";
 import * as store from "./store.js";
 import { clean, count, dressed } from "./text.js";
-import { toast } from "./toast.js";
+import { hideToast, toast } from "./toast.js";
 import { step, visited } from "./visits.js";
 import { presentWhere } from "./where.js";
 
@@ -86,10 +86,13 @@ function hidePaper() {
 /** @type {(id?: string) => void} */
 export function openDraft(id) {
   if (!store.open(id)) return;
+  hideToast();
   chooseIndex(state.index);
   clear();
   step({ draft: state.id, found: null }, "push");
-  if (state.searched && typeof request() !== "string") find({ push: false });
+  if (!state.searched || typeof request() === "string") return;
+  update({ folded: true });
+  find({ push: false });
 }
 
 export function newDraft() {

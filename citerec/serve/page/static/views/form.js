@@ -11,7 +11,9 @@ import { clean, count } from "../text.js";
 import { changeIndex, forgetAll, newDraft } from "../travel.js";
 import { fullText } from "../where.js";
 import { adding } from "./add.js";
+import { collecting } from "./collect.js";
 import { icon, link, named, onTick, onValue } from "./parts.js";
+import { reason } from "./review.js";
 import { shelf } from "./shelf.js";
 
 const DRAFTS = ".tex,.ltx,.typ,.bbl,.docx,.odt,.rtf,.pdf,.md,.markdown,.qmd,.rmd,.txt,.html,.htm";
@@ -65,9 +67,9 @@ export function form() {
     </section>
     <section id="hidden" class="tray" aria-label="Hidden papers" ?hidden=${!hidden.length}>
       <h2>Hidden <span class="count">${hidden.length}</span></h2>
-      ${tray(hidden, "Show it again")}
+      ${tray(hidden, "Show it again", reason)}
     </section>
-    ${elsewhere()}
+    ${elsewhere()} ${collecting()}
   </form>`;
 }
 
@@ -237,11 +239,11 @@ function number(id, name, text, most, none) {
       @input=${read} @change=${left} />`;
 }
 
-/** @type {(papers: Named[], back: string) => View} */
-const tray = (papers, back) =>
+/** @type {(papers: Named[], back: string, more?: (paper: Named) => View) => View} */
+const tray = (papers, back, more) =>
   html`<ul>${papers.map(
     paper =>
       html`<li>${named(paper)}<button type="button" class="quiet" title=${back}
         aria-label="${back}: ${clean(paper.title)}" @click=${() => setMark(paper, null)}
-        >${icon("close")}</button></li>`,
+        >${icon("close")}</button>${more?.(paper)}</li>`,
   )}</ul>`;

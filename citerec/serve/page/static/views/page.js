@@ -4,6 +4,7 @@ import { html, render } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { filtered } from "../facets.js";
 import { looks, now, state, titleOf } from "../store.js";
 import { check } from "./check.js";
+import { collect } from "./collect.js";
 import { drafts } from "./drafts.js";
 import { enlarged, explore } from "./explore.js";
 import { form } from "./form.js";
@@ -11,6 +12,7 @@ import { help } from "./help.js";
 import { paper } from "./paper.js";
 import { modal } from "./parts.js";
 import { results } from "./results.js";
+import { review } from "./review.js";
 import { toast } from "./toast.js";
 import { top, trouble } from "./top.js";
 
@@ -20,7 +22,7 @@ const page = found =>
     ${top()} ${trouble()}
     <p class="printed" aria-hidden="true">References for “${titleOf(state)}”</p>
     <main>${form()} ${results(found)} ${explore(found)}</main>
-    ${paper()} ${enlarged(found)} ${help()} ${drafts()} ${check()} ${toast(null)}`;
+    ${paper()} ${enlarged(found)} ${help()} ${drafts()} ${check()} ${collect()} ${review()} ${toast(null)}`;
 
 let shelved = ""; // the papers on the shelf, as drawn last
 
@@ -37,6 +39,8 @@ export function draw() {
   modal("#shortcuts", now.help);
   modal("#drafts", now.drafting);
   modal("#check", now.checking);
+  modal("#collect", now.collect.isOpen);
+  modal("#review", now.reviewing);
   const taken = [...document.querySelectorAll(".Z3988")].map(one => one.getAttribute("title"));
   if (taken.join(" ") !== shelved) {
     shelved = taken.join(" ");

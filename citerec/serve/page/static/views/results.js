@@ -9,7 +9,9 @@ import { dayOf } from "../news.js";
 import { listed, now, state, update } from "../store.js";
 import { clean, count } from "../text.js";
 import { example, openPaper } from "../travel.js";
+import { openCollect } from "./collect.js";
 import { icon, link, onTick, onValue, picture } from "./parts.js";
+import { screening } from "./review.js";
 import { row } from "./row.js";
 import { where } from "./where.js";
 
@@ -28,6 +30,7 @@ export function results(found) {
   return html`<section id="results" class="results" aria-label="Recommended papers" tabindex="-1">
     <h2 class="hush">Recommended papers</h2>
     <p id="status" class="status" role="status" aria-live="polite">${now.status}</p>
+    ${screening()}
     <div id="notices" class="notices">${now.notices.map(notice)}</div>
     <p id="fresh" class="notice fresh" ?hidden=${!found.fresh.length}>${fresh(found)}</p>
     <div id="bounds" class="filters">${bounds()}</div>
@@ -40,7 +43,7 @@ export function results(found) {
       <button type="button" @click=${() => find()}
         >${icon("sort")} Search again with your changes <kbd>n</kbd></button>
     </div>
-    <div id="placeholder" class="placeholder" aria-hidden="true" ?hidden=${!isBusy}
+    <div id="placeholder" class="placeholder" aria-hidden="true" ?hidden=${!isBusy || has}
       ><i></i><i></i><i></i></div>
     ${now.where ? where(now.where) : nothing} ${list(found)}
     <div class="more" ?hidden=${!has || !now.list.wanted || isBusy}
@@ -185,9 +188,13 @@ const isDesk = document.documentElement.dataset.desk === "1"; // of the server
 const greeting = () =>
   html`<h2>What should this draft cite?</h2>
     <p>Paste a title and an abstract, drop a file, or paste the one sentence that needs a
-      reference. The papers of <b class="name">${state.index}</b> that fit best come back with the
+      reference. The papers of <b class="name">${state.index || "a corpus"}</b> that fit best come back with the
       reasons for each.</p>
-    <p>${link("Try it with an example", example, "example")}</p>
+    <p>${
+      state.index
+        ? link("Try it with an example", example, "example")
+        : link("Collect a corpus first…", openCollect)
+    }</p>
     <p class="hint">Your text is sent to this server only, ${
       now.desk?.folder
         ? html`and kept in this browser and in <code>${now.desk.folder}</code>.`

@@ -5,6 +5,7 @@ import { DONE, select, setMark } from "../search.js";
 import { markOf, now } from "../store.js";
 import { percent, sentence } from "../text.js";
 import { openPaper } from "../travel.js";
+import { reason } from "./review.js";
 import { bibliographic, icon, links, marked, onTick } from "./parts.js";
 
 /** @type {(one: Row, place: number, isCurrent: boolean, isOut: boolean) => View} */
@@ -45,6 +46,7 @@ export function row(one, place, isCurrent, isOut) {
               ><li>${sentence(one.reasons[0])}</li></ul>`
           : nothing
       }
+      ${done === "hidden" ? reason(one, stop) : nothing}
     </div>
     <div class="side">
       ${done ? html`<b class="state">${DONE[done]}</b>` : meter(one.probability)}

@@ -5,7 +5,7 @@ import { live } from "../vendor/lit-html-3.3.3/directives/live.js";
 import { repeat } from "../vendor/lit-html-3.3.3/directives/repeat.js";
 import { $ } from "../browser.js";
 import { MOST_NOTE, give, setMark } from "../search.js";
-import { annotate, copyShelf, saveShelf } from "../shelf.js";
+import { annotate, copyShelf, saveShelf, toZotero } from "../shelf.js";
 import { keepLooks, looks, marks, now, update } from "../store.js";
 import { clean, count, sentence } from "../text.js";
 import { icon, named, onValue } from "./parts.js";
@@ -22,6 +22,10 @@ const STYLES = {
   acm: "ACM",
   ama: "AMA",
 };
+
+// the server saves into the Zotero of its own machine
+const isHere = ["127.0.0.1", "localhost", "[::1]"].includes(location.hostname);
+const toOwn = html`<button type="button" id="to-zotero" @click=${toZotero}>Save to Zotero</button>`;
 
 export function shelf() {
   const { taken } = marks();
@@ -109,6 +113,7 @@ function giving(taken, open) {
       ${file("bibtex", ".bib", "BibTeX")} ${file("ris", ".ris", "RIS")}
       ${file("csl", ".json", "CSL-JSON")} ${file("doi", "DOIs", "DOIs, one a line")}
       ${file("html", ".html", "a page of references")}
+      ${isHere ? toOwn : nothing}
       <button type="button" id="save-shelf" @click=${saveShelf}>Save the shelf</button> ${open}
     </div>`;
 }

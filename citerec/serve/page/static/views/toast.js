@@ -8,6 +8,7 @@ const dialog = () => {
   if (now.paper) return "paper";
   if (now.enlarged) return "picture";
   if (now.help) return "help";
+  if (now.reviewing) return "review";
   return now.drafting ? "drafts" : null;
 };
 

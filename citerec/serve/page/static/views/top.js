@@ -55,7 +55,8 @@ export function top() {
 function corpus() {
   const { indexes } = now;
   const one = indexes.find(index => index.name === state.index);
-  const facts = one && [count(one.papers, "paper"), one.years?.join("–")];
+  const added = one?.new ? `${one.new} new` : "";
+  const facts = one && [count(one.papers, "paper"), added, one.years?.join("–")];
   return html`<label class="hush" for="index">Corpus</label>
     <select id="index" ?hidden=${indexes.length < 2}
       @change=${onValue(changeIndex)}>
@@ -85,6 +86,8 @@ const act = (name, run) => html`<button type="button" @click=${run}>${name}</but
 // What this browser did not keep, or could not read: it is in this tab, and in the file.
 function unkeptNotice() {
   const { removed, dropped, broken } = faults;
+  const isAway = now.trouble && "left" in now.trouble; // which another bar says
+  const fault = isAway ? "" : now.desk?.fault;
   const why = kept.isOpen
     ? "The storage of this browser is full"
     : "This browser keeps nothing of this page";
@@ -97,8 +100,8 @@ function unkeptNotice() {
       unkept(true),
     ),
     line("The storage was full. Without marks, and removed to make room", dropped.map(nameOf)),
-    now.desk?.fault ? [now.desk.fault] : [],
-    line("Not in the folder of the desk yet, but in this browser", now.desk?.fault ? behind() : []),
+    fault ? [fault] : [],
+    line("Not in the folder of the desk yet, but in this browser", fault ? behind() : []),
     line("Could not be read, and is set aside", broken ? [count(broken, "record")] : []),
   ].flat();
   const close = () => {

@@ -1,0 +1,47 @@
+// Collecting a corpus around the references of files: the server says what it takes, does it, and
+// is asked how far it is.
+
+import { ask, get } from "./server.js";
+import { now, update } from "./store.js";
+import { clean } from "./text.js";
+
+const PAUSE = 1000; // milliseconds between two questions
+let timer = 0;
+
+export const canCollect = Boolean(document.documentElement.dataset.collect);
+
+/** @type {(changes: Partial<Collect>) => void} */
+export const change = changes => update({ collect: { ...now.collect, ...changes } });
+
+// Asks what a collection takes, or starts it.
+/** @type {(start: boolean) => Promise<void>} */
+export async function plan(start) {
+  const { files, name } = now.collect,
+    body = new FormData();
+  for (const file of files) body.append("files", file, file.name);
+  const asked = new URLSearchParams({ name, start: String(start) });
+  change({ isBusy: true, fault: "" });
+  try {
+    const found = await ask(`page/collect?${asked}`, { method: "POST", body });
+    change({ plan: found, name: found.name });
+    if (start) await follow();
+  } catch (error) {
+    change({ fault: clean(error.message) });
+  } finally {
+    change({ isBusy: false });
+  }
+}
+
+// Shows how far the server is, until it has the corpus.
+export async function follow() {
+  clearTimeout(timer);
+  const status = await get("page/collect");
+  if (status.code === 0) now.indexes = (await get("v1/index")).indexes;
+  change({ status: status.name ? status : null });
+  if (status.code === null) timer = setTimeout(follow, PAUSE);
+}
+
+export async function cancel() {
+  clearTimeout(timer);
+  change({ status: await ask("page/collect", { method: "DELETE" }) });
+}

@@ -1,0 +1,102 @@
+"""Collecting a corpus on the page, in a browser."""
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.browsing import DRAFT, axe_script, expect, find, open_page
+from support.corpora import SAMPLE
+from support.scholar_server import ScholarServer, papers_of, serving
+from support.server import listening
+from support.types import MonkeyPatch
+
+from citerec.index.folder import IndexFolder
+from citerec.serve.service import Service
+
+PAPERS = [{**paper, "doi": f"10.5555/{paper['id']}"} for paper in papers_of(SAMPLE)]
+COLBERT = b"@misc{a, doi = {10.5555/khattab2020colbert}}\n"
+SMALL = {"width": 320, "height": 640}
+
+
+@pytest.fixture
+def scholar(monkeypatch: MonkeyPatch) -> Generator[ScholarServer]:
+    with serving(PAPERS) as server:
+        monkeypatch.setenv("OPENALEX_URL", server.url)
+        monkeypatch.setenv("OPENALEX_API_KEY", "key")
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        yield server
+
+
+@pytest.fixture(params=["sample", ""])
+def collecting(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    browser: Any,
+    scholar: ScholarServer,
+    sample_index: IndexFolder,
+) -> Generator[Any]:
+    """The page of a server that collects, and has one corpus or none yet, in a small window."""
+    service = Service({request.param: sample_index.path} if request.param else {})
+    with (
+        listening(service, collections=tmp_path) as address,
+        open_page(browser, address, viewport=SMALL) as page,
+    ):
+        yield page
+    service.close()
+
+
+def choose(page: Any, content: bytes, name: str = "refs.bib") -> None:
+    file = {"name": name, "mimeType": "text/plain", "buffer": content}
+    page.set_input_files("#collect-files", [file])
+
+
+def test_a_list_becomes_a_corpus_by_the_keyboard(collecting: Any) -> None:
+    page = collecting
+    is_empty = not page.evaluate("document.querySelector('#index').options.length")
+    page.focus("text=Collect a corpus first…" if is_empty else "#open-collect")
+    page.keyboard.press("Enter")
+    choose(page, COLBERT)
+    dialog = page.locator("#collect")
+    expect(dialog).to_contain_text("1 reference. OpenAlex: about ")
+    expect(dialog).to_contain_text(
+        "Only ids and titles of the references are sent to OpenAlex"
+    )
+    page.evaluate(axe_script())
+    faults = page.evaluate("async () => (await axe.run(document)).violations")
+    assert [fault["id"] for fault in faults] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= SMALL["width"]
+    page.fill("#collect-name", "Late interaction")
+
+    page.focus("#collect-start")
+    page.keyboard.press("Enter")
+    expect(page.locator("#collect-status")).to_contain_text("late-interaction")
+    expect(page.locator("#collect-use")).to_be_visible(timeout=300_000)
+    page.focus("#collect-use")
+    page.keyboard.press("Enter")
+
+    expect(dialog).to_be_hidden()
+    expect(page.locator(".corpus")).to_contain_text("late-interaction")
+    find(page, DRAFT)
+    assert page.locator(".row").count() > 0
+
+
+@pytest.mark.parametrize("collecting", ["sample"], indirect=True)
+def test_what_cannot_be_read_is_told_and_work_is_cancelled(
+    collecting: Any, scholar: ScholarServer
+) -> None:
+    page = collecting
+    page.click("#open-collect")
+
+    choose(page, b"# A draft\n\nIt cites nothing.\n", "draft.md")
+    expect(page.locator("#collect")).to_contain_text("no reference was found")
+    choose(page, COLBERT)
+    page.click("#collect-start")
+    page.click("#collect-cancel")
+
+    expect(page.locator("#collect-status")).to_contain_text("cancelled")
+    expect(page.locator("#collect-start")).to_be_visible()
+
+
+def test_a_page_without_the_option_has_no_button(page: Any) -> None:
+    assert page.locator("#open-collect").count() == 0
