@@ -299,7 +299,8 @@ class Papers:
         """Return how many papers there are, and how many without a title, with an abstract, undated and retracted."""
         texts = {
             name: sum(
-                np.count_nonzero(np.diff(_ends(c))) for c in self.table[name].chunks
+                int(np.count_nonzero(np.diff(_ends(chunk))))
+                for chunk in self.table[name].chunks
             )
             for name in ("title", "abstract")
         }
