@@ -37,7 +37,8 @@ from citerec.index.folder import (
     verify_index,
     write_manifest,
 )
-from citerec.index.graph import read_references
+from citerec.index.graph import REFERENCES, STATED
+from citerec.index.papers import open_table
 from citerec.index.splits import read_ids, write_splits
 from citerec.index.vectors import vectors_of
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -291,7 +292,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
     shutil.rmtree(folder)
 
 
-def start_index(corpus: Path, index: Path) -> subprocess.Popen[str]:
+def start_index(corpus: Path, index: Path, *options: str) -> subprocess.Popen[str]:
     """Start `citerec index` and return once it is in the middle of a build."""
     command = [
         Path(sys.executable).with_name("citerec"),
@@ -300,22 +301,23 @@ def start_index(corpus: Path, index: Path) -> subprocess.Popen[str]:
         "--index",
         index,
     ]
-    command += ["--encoder", "none", "--force"]
+    command += options or ["--encoder", "none", "--force"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while not [
-        f for f in index.parent.glob(".*building-*/papers.arrow") if f.stat().st_size
+        f for f in index.parent.glob(".*building-*/**/papers.arrow") if f.stat().st_size
     ]:
         assert process.poll() is None, process.communicate()
         time.sleep(0.002)
     return process
 
 
+@pytest.mark.parametrize("options", [[], ["--append"]], ids=["build", "append"])
 def test_a_killed_build_leaves_the_old_index_and_the_next_one_removes_its_files(
-    large: Path, build: Build, write_jsonl: Write, tmp_path: Path
+    large: Path, build: Build, write_jsonl: Write, tmp_path: Path, options: list[str]
 ) -> None:
     old = build([A])
 
-    with start_index(large, old.path) as process:
+    with start_index(large, old.path, *options) as process:
         process.kill()
     after_the_kill = names(tmp_path)
     whole = verify_index(old.path)
@@ -391,7 +393,10 @@ def described(index: IndexFolder) -> dict[str, Any]:
             ids[r]: sorted(ids[index.graph.cited_by(r)]) for r in range(len(ids))
         },
         "stated": {
-            ids[row]: cited for row, cited in read_references(index.path / "citations")
+            ids[row["row"]]: row["references"]
+            for row in open_table(
+                index.path / "citations" / REFERENCES, STATED
+            ).to_pylist()
         },
         "order": ids[np.argsort(index.id_rank)].tolist(),
         "hits": (ids[hits.rows].tolist(), hits.scores.tolist()),
@@ -430,6 +435,79 @@ def test_any_changes_give_what_a_build_of_the_result_gives(
     anew = build([*papers(*"cef"), *papers("b", "g", seed=1)], force=True)
 
     assert changed == described(anew)
+
+
+def contents_of(index: IndexFolder) -> dict[str, bytes]:
+    """Return the files of an index, except those that Lucene writes itself, the splits and the manifest."""
+    return {
+        name: (index.path / name).read_bytes()
+        for name in index.manifest.checksums
+        if not name.startswith("splits/")
+        and ("bm25/" not in name or name.endswith("rows.npy"))
+    }
+
+
+SENTENCE = {"text": "Maps of trees are graphs [CITE].", "cites": ["b", "new"]}
+OLD = [
+    *papers(*"abc"),
+    {"id": "é", "title": "Étude", "abstract": "Größe α", "contexts": [SENTENCE]},
+]
+
+
+@pytest.mark.parametrize(
+    ("old", "added", "removed"),
+    [
+        (OLD, [{"id": "new", "title": "Unheard 深層学習 terms"}], ""),
+        (OLD, [{"id": "new", "title": "A map of a tree", "abstract": ""}], ""),
+        (OLD, [{"id": "new", "title": "Map", "citations": ["a", "é", "new"]}], ""),
+        (OLD, [{"id": "new", "title": "", "year": 2001, "authors": ["Li, Bo"]}], ""),
+        (OLD, [{"id": "new", "title": "Ö", "contexts": [SENTENCE]}], ""),
+        (OLD, [{"id": "b", "title": "Another text"}, *papers("g")], ""),
+        (OLD, [{"id": "é", "title": "Étude, of which no sentence is left"}], "a"),
+        (OLD, [], "cé"),
+        (OLD, papers("z"), "abcé"),
+        ([OLD[3]], [{"id": "new", "title": "Map"}], "é"),
+        (
+            papers(*map(str, range(4090))),
+            papers("7", *map(str, range(5000, 5010)), seed=1),
+            "35",
+        ),
+    ],
+    ids=[
+        "new terms",
+        "old terms, which an old sentence cites",
+        "citations",
+        "no text",
+        "contexts",
+        "replaced",
+        "contexts replaced",
+        "removed",
+        "all removed",
+        "no references and sentences left",
+        "a batch is filled",
+    ],
+)
+def test_an_index_that_grows_has_the_bytes_of_a_build_of_all_papers(
+    build: Build,
+    write_jsonl: Write,
+    tmp_path: Path,
+    old: list[dict[str, Any]],
+    added: list[dict[str, Any]],
+    removed: str,
+) -> None:
+    changed = {*removed, *(paper["id"] for paper in added)}
+    stay = [paper for paper in old if paper["id"] not in changed]
+    start = build(old)
+    grow(start.path, tmp_path, write_jsonl, *added, removed=removed)
+    grown = open_index(start.path)
+    verify_index(grown.path)
+    contents = contents_of(grown)
+    facts = described(grown)
+
+    anew = build([*stay, *added], force=True)
+
+    assert contents == contents_of(anew)
+    assert facts == described(anew)
 
 
 def test_a_removed_paper_is_cited_again_when_it_is_added_again(

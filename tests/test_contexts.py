@@ -79,9 +79,9 @@ def test_an_index_that_grows_keeps_all_sentences_and_drops_those_of_removed_pape
 
     grow_index(index.path, BuildConfig(), corpus=write_jsonl([ZOO], "more.jsonl"))
 
-    # the new paper has row 0: those that are added come first
+    # the new paper has row 3: those that are added come last
     assert linked(open_index(index.path)) == [
-        (TREES, ["zoo", "map"]),
+        (TREES, ["map", "zoo"]),
         (ZEBRAS, ["zoo"]),
     ]
 

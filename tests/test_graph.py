@@ -9,14 +9,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from citerec.index.graph import (
+    REFERENCES,
+    STATED,
     Graph,
     gathered,
     open_graph,
-    read_references,
     write_graph,
     write_references,
 )
-from citerec.index.papers import BATCH, NO_YEAR
+from citerec.index.papers import BATCH, NO_YEAR, open_table
 
 
 def made(
@@ -71,7 +72,8 @@ def test_any_graph_is_that_of_sets(
         for row, citing in enumerate(papers)
         if references[citing]
     ]
-    assert [*read_references(tmp_path)] == kept
+    table = open_table(tmp_path / REFERENCES, STATED)
+    assert [(row["row"], row["references"]) for row in table.to_pylist()] == kept
     assert graph.transpose is not None
     citers = [[row for row in rows if cited in expected[row]] for cited in rows]
     assert [graph.cited_by(row).tolist() for row in rows] == citers

@@ -1,13 +1,15 @@
 """Builds an index folder from a corpus, or a new one from an old one and what is added and removed.
 
-The corpus is read once: papers, citations and Lucene's index are written in parallel. An index that grows is built anew
-beside the old one, from its papers, so that it is what a build of all papers gives; only vectors of texts that the old
-index holds are taken from it.
+The corpus is read once: papers, citations and Lucene's index are written in parallel. An index that grows is written
+anew beside the old one: the papers of the old index that stay come first, with the tables, documents of Lucene and
+vectors that it has of them, then the added ones. What depends on all papers, such as the graph, is made again, so that
+the result is what a build of all papers gives.
 """
 
 import hashlib
+import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence, Set
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from citerec.bibliography.keys import paper_doi
 from citerec.build.vectors import (
     ContextTexts,
     EmbedConfig,
@@ -50,16 +53,17 @@ from citerec.errors import (
     IndexExistsError,
     shown,
 )
-from citerec.files.arrays import batched, save_array
+from citerec.files.arrays import Flags, Rows, batched, save_array
 from citerec.files.atomic import building, check_writable, locked
 from citerec.index.bm25 import Bm25Builder
 from citerec.index.contexts import (
     CONTEXTS,
+    TABLE,
     link_contexts,
     open_contexts,
-    read_contexts,
     write_contexts,
 )
+from citerec.index.contexts import SCHEMA as CONTEXTS_SCHEMA
 from citerec.index.folder import (
     BM25,
     CITATIONS,
@@ -76,13 +80,21 @@ from citerec.index.folder import (
     write_manifest,
 )
 from citerec.index.graph import (
+    REFERENCES,
+    STATED,
     open_graph,
-    read_references,
     write_graph,
     write_references,
 )
 from citerec.index.java import start_jvm
-from citerec.index.papers import NO_YEAR, Papers, open_lookup, write_papers
+from citerec.index.papers import SCHEMA as PAPERS_SCHEMA
+from citerec.index.papers import (
+    Papers,
+    merge_rows,
+    open_lookup,
+    open_table,
+    write_papers,
+)
 from citerec.index.splits import FOLDER as SPLITS_FOLDER
 from citerec.index.splits import (
     SPLITS,
@@ -99,6 +111,7 @@ from citerec.stages import builders
 from citerec.types import Json, Log, Progress, no_log, no_progress
 
 BATCH = 4096  # papers handed to Lucene, or read from an old index, at once
+_ADDED = "added"  # the papers that are added to an index, in the folder that is built
 
 
 class BuildConfig(EmbedConfig):
@@ -376,10 +389,10 @@ def _build(
         read_retracted(config.retracted) if config.retracted else frozenset[str]()
     )
     collector = RecordCounter(config.skip_bad, retracted=retracted)
-    added = 0
     start_jvm()
     corpus: Json = {"files": 0, "sha256": ""}
     records: Iterator[Located] = iter(())
+    part = folder / _ADDED if old else folder
     if source:
         source = replace(
             source,
@@ -395,24 +408,25 @@ def _build(
         corpus["path"] = fsencode(source.path).decode(errors="replace")
         corpus["format"] = format_name
 
-    def located() -> Iterator[Located]:
-        nonlocal added
-        yield from records
+    before = (old.bm25, len(old.papers)) if old else (None, 0)
+    with Bm25Builder(folder, *before) as bm25:
+        keep, replaced = _write_papers(part, records, collector, bm25, old, removed)
         added = len(collector.rows)
-        if old:
-            yield from _kept(old, removed | collector.rows.keys())
-
-    with Bm25Builder(folder) as bm25:
-        tokens = _write_papers(folder, located(), collector, bm25)
-        if not collector.rows:
+        kept = int(np.count_nonzero(keep))
+        if not kept + added:
             of = (
                 f"{source.path} holds no valid paper"
                 if source
                 else f"{index} would have no paper"
             )
             raise ConfigError(f"{of}; no index was built")
+        places = _places(keep, added)
+        tokens = bm25.finish(places)
         progress("finishing", 0, 2)
-        splits = _write_derived(folder, source, old, collector)
+        if old:
+            _merge(folder, part, old, places, collector)
+        _write_tables(folder, part, old, places, collector)
+        splits = _write_splits(folder, source, old, collector)
         progress("finishing", 1, 2)
         collector.counts["bm25_tokens"] = tokens.result()
         if (folder / CONTEXTS).is_dir():
@@ -437,9 +451,7 @@ def _build(
         corpus |= {name: value for name, value in options.items() if value}
     changes: dict[str, int] = {}
     if old:
-        ids = [*islice(collector.rows, added)]
-        replaced = int(np.count_nonzero(old.papers.rows_of(ids) >= 0)) if ids else 0
-        gone = len(old.papers) - (len(collector.rows) - added) - replaced
+        gone = len(keep) - kept - replaced
         changes = {"added": added - replaced, "replaced": replaced, "removed": gone}
         corpus = _changed_corpus(old, corpus, removed)
     manifest = Manifest(
@@ -482,30 +494,95 @@ def _with_plugins(folder: Path, manifest: Manifest, names: Sequence[str]) -> Man
     return manifest
 
 
+def _drop(
+    docids: Sequence[str], old: IndexFolder, keep: Flags, bm25: Bm25Builder
+) -> int:
+    """Drop the papers of an old index that have some ids; return how many it has."""
+    rows = old.papers.rows_of(docids)
+    rows = rows[rows >= 0]
+    keep[rows] = False
+    bm25.remove(old.papers.ids_at(rows))
+    return len(rows)
+
+
 def _write_papers(
     folder: Path,
     located: Iterator[Located],
     collector: RecordCounter,
     bm25: Bm25Builder,
-) -> "Future[int]":
-    """Stream the papers into papers.arrow, the graph and Lucene; return the number of Lucene's tokens to come."""
+    old: IndexFolder | None,
+    removed: Set[str],
+) -> tuple[Flags, int]:
+    """Stream the papers into their tables and Lucene.
+
+    Returns which papers of the old index stay, shape (its papers,), and how many are replaced.
+    """
+    keep = np.ones(len(old.papers) if old else 0, np.bool_)
+    if old:
+        _drop([*removed], old, keep, bm25)
+    replaced = 0
+    row = 0
     with (
         write_references(folder / CITATIONS) as add_references,
         write_papers(folder / PAPERS) as add_paper,
         write_contexts(folder / CONTEXTS) as add_contexts,
     ):
-        years = list[int]()
         accepted = (paper for paper in map(collector.add, located) if paper)
         while batch := [*islice(accepted, BATCH)]:
             for paper in batch:
                 add_paper(paper)
-                add_references(len(years), paper.citations)
-                add_contexts(len(years), paper.contexts)
-                years.append(paper.year or NO_YEAR)
+                add_references(row, paper.citations)
+                add_contexts(row, paper.contexts)
+                row += 1
+            if old:
+                replaced += _drop([paper.id for paper in batch], old, keep, bm25)
             bm25.add(batch)
-        tokens = bm25.finish()
-    collector.counts.update(write_graph(folder / CITATIONS, collector.rows, years))
-    return tokens
+    return keep, replaced
+
+
+def _places(keep: Flags, added: int) -> Rows:
+    """Return the row of each old paper, -1 for one that is dropped, and then of each that is added."""
+    kept = np.where(keep, np.cumsum(keep) - 1, -1)
+    first = np.count_nonzero(keep)
+    return np.append(kept, np.arange(first, first + added)).astype(np.int32)
+
+
+def _merge(
+    folder: Path,
+    part: Path,
+    old: IndexFolder,
+    places: Rows,
+    collector: RecordCounter,
+) -> None:
+    """Write the papers of an old index that stay, then those in `part`, with all their references and contexts.
+
+    The collector numbers all of them; papers that it knows as retracted are marked.
+    """
+    columns: dict[str, list[bool]] = {}
+    if listed := collector.retracted:
+        columns["retracted"] = [
+            paper.retracted or paper_doi(paper).lower() in listed
+            for papers in (old.papers, Papers(part / PAPERS))
+            for rows in batched(range(len(papers)), BATCH)
+            for paper in papers.at(rows).values()
+        ]
+    of_old, of_added = np.split(places, [len(old.papers)])
+    kinds = (
+        (PAPERS, PAPERS_SCHEMA, columns),
+        (f"{CITATIONS}/{REFERENCES}", STATED, {}),
+        (f"{CONTEXTS}/{TABLE}", CONTEXTS_SCHEMA, {}),
+    )
+    for name, schema, replaced in kinds:
+        files = ((old.path / name, of_old), (part / name, of_added))
+        try:
+            count = merge_rows(folder / name, schema, files, replaced)
+        except ValueError as error:
+            fault = f"{name} cannot be read: {error}"
+            raise IndexDamagedError(old.path, [fault]) from error
+        if name.startswith(CONTEXTS) and not count:
+            shutil.rmtree(folder / CONTEXTS, ignore_errors=True)
+    ids = Papers(folder / PAPERS).ids.tolist()
+    collector.rows = {docid: row for row, docid in enumerate(ids)}
 
 
 def _write_contexts(folder: Path, collector: RecordCounter) -> dict[str, int]:
@@ -538,49 +615,44 @@ def _changed_corpus(old: IndexFolder, added: Json, removed: Set[str]) -> Json:
     }
 
 
-def _kept(index: IndexFolder, without: Set[str]) -> Iterator[Located]:
-    """Yield the papers of an old index, except for those with some ids, with all their references and contexts."""
-    stated = read_references(index.path / CITATIONS)
-    try:
-        citing, references = next(stated, (-1, []))
-    except ValueError as error:  # of an older version, which compressed it
-        fault = f"{CITATIONS}/references.arrow cannot be read: {error}"
-        raise IndexDamagedError(index.path, [fault]) from error
-    all_contexts = read_contexts(index.path / CONTEXTS)
-    with_contexts, contexts = next(all_contexts, (-1, []))
-    for rows in batched(range(len(index.papers)), BATCH):
-        for row, paper in index.papers.at(rows).items():
-            cited: list[str] = []
-            if row == citing:
-                cited = references
-                citing, references = next(stated, (-1, []))
-            own = ()
-            if row == with_contexts:
-                own = tuple(contexts)
-                with_contexts, contexts = next(all_contexts, (-1, []))
-            if paper.id not in without:
-                whole = replace(paper, citations=tuple(cited), contexts=own)
-                yield Located(index.path / PAPERS, row + 1, whole)
-
-
-def _write_derived(
+def _write_tables(
     folder: Path,
-    source: Source | None,
+    part: Path,
     old: IndexFolder | None,
+    places: Rows,
     collector: RecordCounter,
-) -> str:
-    """Write what depends on all papers: the order of docids, tables, and splits, whose origin is returned.
-
-    The splits are those of an old index, else those of the corpus, else by year.
-    """
+) -> None:
+    """Write tables, graph and the order of docids; count the papers. Those that were added are removed from `part`."""
+    years = Papers(folder / PAPERS).years
+    before = None
+    if old and (places[: len(old.papers)] >= 0).all():
+        before = old.graph, old.manifest.counts
+    graph = write_graph(folder / CITATIONS, collector.rows, years, before)
+    counts = Papers(folder / PAPERS).counts()
+    stated = open_table(folder / CITATIONS / REFERENCES, STATED)
+    counts["with_citations"] = len(stated)
+    # a counter would add them
+    collector.counts = Counter({**collector.counts, **counts, **graph})
+    added = Papers(part / PAPERS)
+    first = len(collector.rows) - len(added)
+    write_tables(folder, added, first, old.papers.lookup if old else None, places)
+    if old:
+        shutil.rmtree(part)
     ids = list(collector.rows)
-    papers = Papers(folder / PAPERS)
     rank = np.empty(len(ids), np.int32)
     rank[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(
         len(ids), dtype=np.int32
     )
     save_array(folder / ID_RANK, rank)
-    write_tables(folder, papers)
+
+
+def _write_splits(
+    folder: Path,
+    source: Source | None,
+    old: IndexFolder | None,
+    collector: RecordCounter,
+) -> str:
+    """Write the splits, and return their origin: those of an old index, else those of the corpus, else by year."""
     if old:
         stored = open_queries(old.splits)
         splits = {name: read_ids(old.splits / f"{name}.ids") for name in SPLITS}
@@ -590,8 +662,10 @@ def _write_derived(
         stored = shipped_queries(source.folder)
         splits = stored.splits if stored else shipped_splits(source.folder)
         origin = "by year, 80/10/10" if splits is None else "shipped"
+        ids = list(collector.rows)
         graph = open_graph(folder / CITATIONS, len(ids))
-        splits = splits or split_by_year(ids, papers.years, graph)
+        years = Papers(folder / PAPERS).years
+        splits = splits or split_by_year(ids, years, graph)
     write_splits(folder / SPLITS_FOLDER, splits)
     if stored:
         known = Papers(folder / PAPERS, open_lookup(folder))

@@ -41,6 +41,7 @@ from citerec.files.arrays import (
     open_array,
     save_array,
 )
+from citerec.files.atomic import link
 from citerec.index.folder import BM25
 from citerec.index.java import as_type, is_java_exception, java_class, leave_thread
 from citerec.text import contents
@@ -208,14 +209,23 @@ class Bm25Builder:
 
     Lucene works in a thread of its own, so that the corpus is read and the other parts are written meanwhile. One
     thread adds the papers, and only neighbouring segments are merged: so Lucene's documents are the papers with text,
-    in the order of their rows.
+    in the order of their rows. The files of Lucene are never changed, only replaced by others: so those of an index
+    that grows are linked.
     """
 
-    def __init__(self, index: Path) -> None:
-        """Start to open Lucene's writer in the folder of an index."""
+    def __init__(self, index: Path, old: Path | None = None, papers: int = 0) -> None:
+        """Start to open Lucene's writer in the folder of an index.
+
+        `old` is the `bm25/` of an index of so many papers, whose documents come first.
+        """
         self._index = index
         self._rows: list[int] = []  # of the papers with text
-        self._papers = 0
+        self._papers = papers
+        if old:
+            self._rows = open_array(old / ROWS, np.int32).tolist()
+            for file in old.iterdir():
+                if file.name != ROWS:
+                    link(file, index / BM25 / file.name)
         self._pool = ThreadPoolExecutor(1)
         # what Lucene does, or did last
         self._pending = self._pool.submit(self._as_output_error, self._open)
@@ -242,6 +252,20 @@ class Bm25Builder:
         self._pool.submit(leave_thread)
         self._pool.shutdown()
 
+    def remove(self, docids: Sequence[str]) -> None:
+        """Remove the documents of papers of the old index, before others of the same ids are added."""
+        self._pending.result()
+        self._pending = self._pool.submit(
+            self._as_output_error, self._remove_all, docids
+        )
+
+    def _remove_all(self, docids: Sequence[str]) -> None:
+        for docid in docids:
+            term = java_class("org.apache.lucene.index.Term")(ID, docid)
+            query = java_class("org.apache.lucene.search.TermQuery")(term)
+            query = as_type("org.apache.lucene.search.Query", query)
+            self._writer.deleteDocuments(query)
+
     def add(self, papers: Sequence[Paper]) -> None:
         """Add the papers of the next rows; those without text get no document.
 
@@ -258,22 +282,29 @@ class Bm25Builder:
             self._as_output_error, self._add_all, documents
         )
 
-    def finish(self) -> "Future[int]":
-        """Start to complete Lucene's index and to store its postings; the result is the number of tokens."""
-        self._pending.result()
-        return self._pool.submit(self._as_output_error, self._finish)
+    def finish(self, places: Rows | None = None) -> "Future[int]":
+        """Start to complete Lucene's index and to store its postings; the result is the number of tokens.
 
-    def _finish(self) -> int:
+        `places` holds the row of each paper of the old index, -1 if it was removed, and of each that was added.
+        """
+        rows = np.array(self._rows, np.int32)
+        if places is not None:
+            rows = places[rows]
+            rows = rows[rows >= 0]
+        self._pending.result()
+        return self._pool.submit(self._as_output_error, self._finish, rows)
+
+    def _finish(self, rows: Rows) -> int:
         folder = self._index / BM25
-        self._writer.forceMerge(1)
+        self._writer.forceMergeDeletes()
         self._writer.close()
         (folder / "write.lock").unlink(missing_ok=True)
-        save_array(folder / ROWS, np.array(self._rows, np.int32))
+        save_array(folder / ROWS, rows)
         reader = open_reader(folder)
         try:
             with TemporaryDirectory(dir=self._index, prefix="postings.") as temporary:
                 lucene = _read_postings(reader, Path(temporary))
-                return _write_postings(self._index / POSTINGS, lucene, len(self._rows))
+                return _write_postings(self._index / POSTINGS, lucene, len(rows))
         finally:
             reader.close()
 
@@ -419,20 +450,15 @@ def _length(number: int) -> bytes:
 
 
 def _read_postings(reader: Any, folder: Path) -> _Listed:
-    """Read the postings of an open `IndexReader` of at most one segment, by way of files in `folder`."""
-    leaves: Any = reader.leaves()
-    leaf = "org.apache.lucene.index.LeafReader"
-    terms = (
-        as_type(leaf, leaves.get(0).reader()).terms(CONTENTS) if leaves.size() else None
-    )
+    """Read the postings of all segments of an open `IndexReader`, by way of files in `folder`."""
+    terms = java_class("org.apache.lucene.index.MultiTerms").getTerms(reader, CONTENTS)
     if terms is None:
         none = np.zeros(0, np.int32)
         return [], none, none, none
     context = java_class("org.apache.lucene.store.IOContext").DEFAULT
     outputs = [_directory(folder).createOutput(name, context) for name in "tdpf"]
     try:
-        count = java_class("java.lang.Integer")(int(terms.size()))
-        _loop_over_terms().invokeWithArguments(count, terms.iterator(), *outputs)
+        _loop_over_terms().invokeWithArguments(terms.iterator(), *outputs)
     finally:
         for output in outputs:
             output.close()
@@ -469,29 +495,28 @@ _WITH_FREQS = 8  # PostingsEnum.FREQS
 
 
 def _loop_over_terms() -> Any:
-    """Return a handle that writes the postings of all terms: (count, terms, 4 outputs) -> nothing.
+    """Return a handle that writes the postings of all terms: (terms, 4 outputs) -> the end of the terms.
 
     For each term: its text, its number of documents, and then each document and its frequency.
     """
     output = _type(_OUTPUT)
-    terms = _type(_TERMS)
+    term = _type(_BYTES)
     handles = _handles()
     write_int = _method(_OUTPUT, "writeInt", "(I)V")
     write_text = _method(_OUTPUT, "writeString", f"(L{_STRING};)V")
-    spelling = handles.filterReturnValue(
-        _method(_TERMS, "next", f"()L{_BYTES};"),
-        _method(_BYTES, "utf8ToString", f"()L{_STRING};"),
-    )
+    next_term = _method(_TERMS, "next", f"()L{_BYTES};")
+    spelling = _method(_BYTES, "utf8ToString", f"()L{_STRING};")
     df = _method(_TERMS, "docFreq", "()I")
     postings = _method(_TERMS, "postings", f"(L{_DOCS};I)L{_DOCS};")
     postings = handles.insertArguments(
         postings, 2, java_class("java.lang.Integer")(_WITH_FREQS)
     )
     postings = handles.insertArguments(postings, 1, None)
-    # (terms, texts), (terms, texts, dfs), (terms, texts, dfs, docs, freqs)
+    # (term, terms, texts), (terms, texts, dfs), (terms, texts, dfs, docs, freqs)
     swapped = _signature(f"(L{_TERMS};L{_OUTPUT};)V")
+    spelt = _signature(f"(L{_BYTES};L{_TERMS};L{_OUTPUT};)V")
     write_term = handles.collectArguments(write_text, 1, spelling)
-    write_term = handles.permuteArguments(write_term, swapped, 1, 0)
+    write_term = handles.permuteArguments(write_term, spelt, 2, 0)
     write_df = handles.collectArguments(write_int, 1, df)
     write_df = handles.permuteArguments(write_df, swapped, 1, 0)
     write_df = handles.dropArguments(write_df, 1, output)
@@ -500,10 +525,17 @@ def _loop_over_terms() -> Any:
     kind = _signature(f"(L{_TERMS};L{_OUTPUT};L{_OUTPUT};)V")
     write_postings = handles.permuteArguments(write_postings, kind, 0, 1, 2, 0)
     write_postings = handles.dropArguments(write_postings, 1, output, output)
+    write_rest = handles.foldArguments(write_postings, write_df)
     one_term = handles.foldArguments(
-        handles.foldArguments(write_postings, write_df), write_term
+        handles.dropArguments(write_rest, 0, term), write_term
     )
-    return _repeated(one_term, terms, *[output] * 4)
+    following = handles.dropArguments(next_term, 1, *[output] * 4)
+    body = handles.foldArguments(handles.dropArguments(following, 0, term), one_term)
+    has_term = handles.publicLookup().findStatic(
+        _type("java/util/Objects"), "nonNull", _signature("(Ljava/lang/Object;)Z")
+    )
+    has_term = has_term.asType(_signature(f"(L{_BYTES};)Z"))
+    return handles.whileLoop(next_term, has_term, body)
 
 
 def _loop_over_postings() -> Any:

@@ -1,38 +1,42 @@
 """`citations/`: the citation graph of an index and its transpose, in CSR form over row numbers, memory-mapped.
 
-`references.arrow` holds the references of each paper as its corpus states them; an index that grows is built anew from
-it, so that a reference to a paper that is added later becomes a citation.
+`references.arrow` holds the references of each paper as its corpus states them; the graph of an index that grows is
+built anew from it, so that a reference to a paper that is added later becomes a citation.
 """
 
-from array import array
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from citerec.files.arrays import (
     Counts,
     Rows,
     Years,
+    batched,
     check_ends,
     check_rows,
     open_array,
     save_array,
 )
-from citerec.index.papers import NO_YEAR, check_table, open_table, write_rows
+from citerec.index.papers import NO_YEAR, open_table, write_rows
 
 REFERENCES = "references.arrow"
 INDPTR = "indptr.npy"
 INDICES = "indices.npy"
 CITED_BY = ("cited_by_indptr.npy", "cited_by_indices.npy", "cited_by_years.npy")
 MAX_CITING = 1000  # citing papers of one paper that a query reads
+_AT_ONCE = 8  # batches of references that are in memory at once
 UNDATED = np.iinfo(np.int16).max  # in place of an unknown year: not before any year
-_STATED = pa.schema([("row", pa.int32()), ("references", pa.list_(pa.string()))])
+STATED = pa.schema([("row", pa.int32()), ("references", pa.list_(pa.string()))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,46 +201,39 @@ def write_references(folder: Path) -> Generator[Callable[[int, Sequence[str]], N
     Calls must have rising rows.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with write_rows(folder / REFERENCES, _STATED) as add:
+    with write_rows(folder / REFERENCES, STATED) as add:
         yield lambda row, references: add(row, references) if references else None
 
 
-def read_references(folder: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the row of each paper with references, rising, and these as its corpus states them.
-
-    OSError or ValueError if it is not a file that `write_references` wrote.
-    """
-    table = open_table(folder / REFERENCES, _STATED)
-    check_table(table)
-    for batch in table.to_batches():
-        yield from zip(
-            batch["row"].to_pylist(), batch["references"].to_pylist(), strict=True
-        )
-
-
 def write_graph(
-    folder: Path, rows: Mapping[str, int], years: Sequence[int]
+    folder: Path,
+    rows: Mapping[str, int],
+    years: Years | Sequence[int],
+    before: tuple[Graph, Mapping[str, int]] | None = None,
 ) -> dict[str, int]:
     """Write the graph of the references in a folder that `write_references` filled; return the counts of references.
 
-    `rows` are those of all docids of the corpus, `years` those of the rows, `NO_YEAR` where unknown.
+    Args:
+        folder: The folder.
+        rows: The rows of all docids of the corpus, rising.
+        years: Those of the rows, `NO_YEAR` where unknown.
+        before: The graph of the first papers, as it was without the others, and its counts: only what they cite of the
+            others is looked up.
     """
-    degrees = np.zeros(len(rows) + 1, np.int64)
-    # grows in place: a million small arrays would need several times the memory
-    indices = array("i")
-    kinds = ("citations", "self_citations", "repeated_references", "unknown_references")
-    counts: dict[str, int] = dict.fromkeys(kinds, 0)
-    for row, references in read_references(folder):
-        distinct = set(references)
-        known = {rows[docid] for docid in distinct if docid in rows}
-        counts["repeated_references"] += len(references) - len(distinct)
-        counts["unknown_references"] += len(distinct) - len(known)
-        counts["self_citations"] += row in known
-        known.discard(row)
-        degrees[row + 1] = len(known)
-        indices.extend(sorted(known))
-    counts["citations"] = len(indices)
-    graph = Graph(np.cumsum(degrees), np.frombuffer(indices, np.int32))
+    first = len(before[0].indptr) - 1 if before else 0
+    graph, counts = _linked(folder, rows, first)
+    if before:
+        old, old_counts = before
+        counts["self_citations"] += old_counts["self_citations"]
+        unknown = old_counts["unknown_references"] - int(graph.indptr[first])
+        counts["unknown_references"] += unknown
+        # the rows of what is cited rise: those of added papers come last
+        ends = np.append(old.indptr[1:], np.full(len(rows) - first, old.indptr[-1]))
+        indices = np.insert(old.indices, ends[graph.citing], graph.indices)
+        graph = Graph(np.append(0, ends) + graph.indptr, indices)
+    counts["citations"] = len(graph.indices)
+    stated = counts.pop("stated")
+    counts["repeated_references"] = stated - sum(counts.values())
     transpose = graph.transposed(np.asarray(years, np.int32))
     arrays = (
         graph.indptr,
@@ -248,3 +245,54 @@ def write_graph(
     for name, content in zip((INDPTR, INDICES, *CITED_BY), arrays, strict=True):
         save_array(folder / name, content)
     return counts
+
+
+def _linked(
+    folder: Path, rows: Mapping[str, int], first: int
+) -> tuple[Graph, dict[str, int]]:
+    """Return the graph of the references in a folder, and the counts of these; `stated` is the number of all.
+
+    Of the papers before the row `first`, references to others of them are left out.
+    """
+    from scipy.sparse import coo_array
+
+    batches = open_table(folder / REFERENCES, STATED).to_batches()
+    added = pa.array([*islice(rows, first, None)], pa.string())
+    counts = Counter(self_citations=0, unknown_references=0)
+    counts["stated"] = sum(len(batch["references"].flatten()) for batch in batches)
+    degrees = np.zeros(len(rows) + 1, np.int64)
+    indices = np.empty(counts["stated"], np.int32)
+    end = 0
+    for group in batched(batches, _AT_ONCE):
+        texts = pa.concat_arrays([batch["references"].flatten() for batch in group])
+        pairs = [(batch["row"], batch["references"].value_lengths()) for batch in group]
+        citing = np.concatenate(
+            [np.repeat(row.to_numpy(), length.to_numpy()) for row, length in pairs]
+        )
+        if first:
+            is_in = pc.is_in(texts, added)  # pyright: ignore[reportAttributeAccessIssue]
+            is_added = is_in.to_numpy(zero_copy_only=False)
+            is_open = is_added | (citing >= first)
+            citing = citing[is_open]
+            texts = texts.filter(pa.array(is_open))
+        encoded = texts.dictionary_encode()
+        names = encoded.dictionary.to_pylist()
+        cited = np.array([rows.get(name, -1) for name in names], np.int32)
+        # those that are unknown get numbers of their own, behind the rows
+        others = np.arange(len(rows), len(rows) + len(names), dtype=np.int32)
+        columns = np.where(cited < 0, others, cited)[encoded.indices.to_numpy()]
+        ones = np.ones(len(columns), np.bool_)
+        shape = (len(rows), len(rows) + len(names))
+        # each once, rising
+        matrix: Any = coo_array((ones, (citing, columns)), shape).tocsr()
+        graph = Graph(matrix.indptr, matrix.indices)
+        is_known = graph.indices < len(rows)
+        is_self = graph.indices == graph.citing
+        counts["self_citations"] += int(np.count_nonzero(is_self))
+        counts["unknown_references"] += int(np.count_nonzero(~is_known))
+        is_citation = is_known & ~is_self
+        start = end
+        end += int(np.count_nonzero(is_citation))
+        indices[start:end] = graph.indices[is_citation]
+        degrees += np.bincount(graph.citing[is_citation] + 1, minlength=len(degrees))
+    return Graph(np.cumsum(degrees), indices[:end]), dict(counts)

@@ -5,7 +5,7 @@ The row number is a paper's internal id. Arrow arrays are read through their buf
 """
 
 import struct
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -20,7 +20,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from citerec.display import one_line
-from citerec.files.arrays import Counts, Flags, Rows, Years, open_array, save_array
+from citerec.files.arrays import (
+    Counts,
+    Flags,
+    Rows,
+    Years,
+    batched,
+    check_rows,
+    open_array,
+    save_array,
+)
 from citerec.types import BIBLIOGRAPHIC, Json, Paper
 
 Codes = npt.NDArray[np.uint64]
@@ -77,13 +86,19 @@ class Table:
 
     @classmethod
     def of(cls, codes: Codes, rows: Rows) -> Self:
-        """Return the table of some entries in any order."""
-        order = np.lexsort((rows, codes))
+        """Return the table of some entries; those of equal codes must have rising rows."""
+        # what is sorted for the most part, as in an index that grows, takes a third of the time of others
+        order = np.argsort(codes, kind="stable")
         return cls(codes[order], rows[order])
 
     def where(self, keep: Flags) -> Self:
         """Return the table of the entries that a mask selects, shape (entries,)."""
         return replace(self, codes=self.codes[keep], rows=self.rows[keep])
+
+    def moved(self, places: Rows) -> Self:
+        """Return the table with other rows, by the row of each entry; entries whose row becomes -1 are dropped."""
+        rows = places[self.rows]
+        return replace(self, rows=rows).where(rows >= 0)
 
     def rows_of(self, keys: Iterable[str]) -> list[Rows]:
         """Return the rows that may have each key, rising: all that have it, and those of an equal code."""
@@ -156,6 +171,61 @@ def write_rows(path: Path, schema: Any) -> Generator[Callable[..., None]]:
         flush()
 
 
+def merge_rows(
+    path: Path,
+    schema: Any,
+    files: Iterable[tuple[Path, Rows]],
+    columns: Mapping[str, Any],
+) -> int:
+    """Write an Arrow file of the rows of others that stay, as `write_rows` would; one batch is in memory at a time.
+
+    A row belongs to the paper that its column `row` states, or is that paper.
+
+    Args:
+        path: The file.
+        schema: That of all files.
+        files: Each with the new row of each of its papers, rising from file to file; -1 for those that are dropped.
+            A file that does not exist has no rows.
+        columns: What replaces columns of the files.
+
+    Returns:
+        The number of rows that stay.
+
+    Raises:
+        ValueError: If a file is not of the schema, or damaged.
+    """
+    tables: list[Any] = []
+    rows: list[Rows] = []
+    for file, places in files:
+        if file.is_file():
+            table = open_table(file, schema)
+            check_table(table)
+            numbers = np.arange(len(table))
+            if "row" in schema.names:
+                numbers = table["row"].to_numpy()
+                check_rows("row", numbers, len(places))
+            rows.append(places[numbers])
+            tables.append(table)
+    if not tables:
+        return 0
+    of_papers = np.concatenate(rows)
+    keep = of_papers >= 0
+    if "row" in schema.names:
+        columns = {**columns, "row": of_papers}
+    merged = pa.concat_tables(tables)
+    for name, column in columns.items():
+        number = schema.get_field_index(name)
+        merged = merged.set_column(number, schema.field(number), pa.array(column))
+    path.parent.mkdir(exist_ok=True)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        for kept in batched(np.flatnonzero(keep), BATCH):
+            start = int(kept[0])
+            end = int(kept[-1]) + 1
+            part = merged.slice(start, end - start).filter(pa.array(keep[start:end]))
+            writer.write_table(part.combine_chunks())
+    return int(np.count_nonzero(keep))
+
+
 @contextmanager
 def write_papers(path: Path) -> Generator[Callable[[Paper], None]]:
     """Yield a function that adds a paper to an Arrow file; its row number is the number of papers before it."""
@@ -224,6 +294,23 @@ class Papers:
     def ids(self) -> npt.NDArray[np.object_]:
         """The docid of each row, shape (n,). All of them are loaded into memory: for batch work only."""
         return self.table["id"].to_numpy()
+
+    def counts(self) -> dict[str, int]:
+        """Return how many papers there are, and how many without a title, with an abstract, undated and retracted."""
+        texts = {
+            name: sum(
+                int(np.count_nonzero(np.diff(_ends(chunk))))
+                for chunk in self.table[name].chunks
+            )
+            for name in ("title", "abstract")
+        }
+        return {
+            "papers": len(self),
+            "empty_titles": len(self) - texts["title"],
+            "with_abstract": texts["abstract"],
+            "without_year": int(np.count_nonzero(self.years == NO_YEAR)),
+            "retracted": len(self.retracted),
+        }
 
     @cached_property
     def has_authors(self) -> bool:

@@ -23,6 +23,7 @@ from rapidfuzz.distance import Levenshtein
 
 from citerec.bibliography.entry import Entry, PaperList, differ_in_doi
 from citerec.bibliography.keys import doi_of, id_key, name_key, paper_doi, title_key
+from citerec.files.arrays import Rows
 from citerec.index.papers import BATCH, Lookup, Papers, Table, codes_of
 from citerec.rules.eligible import query_rows
 from citerec.types import Paper, Query, QueryKind
@@ -419,8 +420,17 @@ def rows_by_doi(ids: Iterable[str], papers: Papers) -> dict[str, set[int]]:
 # --- The tables of an index
 
 
-def write_tables(folder: Path, papers: Papers) -> None:
-    """Write the tables of ids, DOIs, titles and authors of an index into its folder."""
+def write_tables(
+    folder: Path,
+    papers: Papers,
+    first: int = 0,
+    old: Lookup | None = None,
+    places: Rows | None = None,
+) -> None:
+    """Write the tables of ids, DOIs, titles and authors of an index into its folder.
+
+    `papers` are those from the row `first` on, `old` has the tables of others, whose rows become `places`.
+    """
     key_of_name = lru_cache(maxsize=2**16)(name_key)
     keys_of: dict[str, Callable[[Any], Iterator[Collection[str]]]] = {
         "ids": lambda batch: ((docid,) for docid in batch["id"].to_pylist()),
@@ -439,12 +449,15 @@ def write_tables(folder: Path, papers: Papers) -> None:
     for name, keys in keys_of.items():
         codes = [np.zeros(0, np.uint64)]
         rows = [np.zeros(0, np.int32)]
+        if old and places is not None:
+            table: Table = getattr(old, name).moved(places)
+            codes.append(table.codes)
+            rows.append(table.rows)
         for number, batch in enumerate(papers.batches()):
             of_papers = [*keys(batch)]
             codes.append(codes_of(chain.from_iterable(of_papers)))
-            numbers = np.arange(
-                number * BATCH, number * BATCH + len(batch), dtype=np.int32
-            )
+            start = first + number * BATCH
+            numbers = np.arange(start, start + len(batch), dtype=np.int32)
             rows.append(np.repeat(numbers, [*map(len, of_papers)]))
         tables[name] = Table.of(np.concatenate(codes), np.concatenate(rows))
     Lookup(**tables).write(folder)
