@@ -154,7 +154,7 @@ def _instrument(one: Any, module: Any, watch: Stopwatch) -> None:
     one.retriever.bm25.retrieve = watch.timed("bm25", one.retriever.bm25.retrieve)
     dense.encoded = watch.timed("encode", dense.encoded)
     dense.search = watch.timed("dense", dense.search)
-    expand, rank = one._pipeline(20).stages[:2]
+    expand, rank = one._ranking[:2]
     expand.run = watch.timed("expand", expand.run)
     rank.run = watch.timed("rank", rank.run)
     one.index.papers.at = watch.timed("papers", one.index.papers.at)
@@ -168,7 +168,7 @@ def _rare(one: Any, index: Any, drafts: Sequence[Any]) -> dict[str, float]:
     watch = Stopwatch()
     candidates = one.retriever.candidates(drafts[:1], [recommend_rule(1999)], 1000)
     batch = _batch(drafts[:1], [recommend_rule(1999)])
-    watch.timed("new year", one._pipeline(20).stages[0].run)(batch, candidates)
+    watch.timed("new year", one._ranking[0].run)(batch, candidates)
     papers = index.papers.at(
         range(0, len(index.papers), len(index.papers) // LISTED)
     ).values()
