@@ -199,7 +199,7 @@ def make_plan(folder: Path, config: CollectConfig) -> Plan:
         )
     if config.update and not record:
         raise ConfigError(
-            f"{folder} has no finished collection to update; leave --update out"
+            f"{folder} has no finished collection to update; make one: citerec collect REFERENCES --output {folder}"
         )
     query = _query(config)
     if config.update and not (config.entries or config.search):
