@@ -178,8 +178,13 @@ def _text(file: Path) -> str:
 
 
 def _rows(file: Path) -> Iterator[dict[str, str]]:
-    csv.field_size_limit(10**9)
-    yield from csv.DictReader(io.StringIO(file.read_bytes().decode(errors="replace")))
+    text = file.read_bytes().decode(errors="replace")
+    before = csv.field_size_limit(10**9)  # of the process
+    try:
+        rows = [*csv.DictReader(io.StringIO(text))]
+    finally:
+        csv.field_size_limit(before)
+    yield from rows
 
 
 # --- Web of Science
