@@ -3,7 +3,7 @@
     python experiments/grow.py ../shared/data/acm_vis/corpus.jsonl.gz --copies 2
 
 With `--copies` the papers are repeated under other ids. Builds and appends alternate, each in a process of its own,
-without vectors; every file but Lucene's must be that of the build.
+without vectors; every file but Lucene's and the manifest must be that of the build.
 """
 
 import argparse
@@ -29,7 +29,7 @@ SHARE = 100  # the last of so many papers are added
 ABOUT = """# Indexes that grow
 
 `citerec index` of all papers, and `citerec index --append` of the last 1 % to an index of the others, without vectors;
-medians of {rounds} rounds in turn. Every file but Lucene's is byte for byte that of the build. Made by
+medians of {rounds} rounds in turn. Every file but Lucene's and the manifest is byte for byte that of the build. Made by
 `python experiments/grow.py CORPUS --copies 2`.
 
 | papers | added | build, s | append, s | append / build |
