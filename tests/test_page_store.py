@@ -279,6 +279,20 @@ def test_two_tabs_that_do_not_hear_of_each_other_lose_no_mark(
     }
 
 
+def test_a_tab_that_only_loads_writes_nothing_and_has_its_draft(page: Any) -> None:
+    find(page)
+    before = page.evaluate(RECORDS)
+    other = page.context.new_page()
+    other.goto(page.url)
+    expect(other.locator("#status")).to_contain_text("ranked after")
+    assert other.evaluate(RECORDS) == before
+
+    page.click("#new")
+    find(page, {"#title": OTHER})
+    other.reload()
+    expect(other.locator("#title")).to_have_value(TITLE)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "how",

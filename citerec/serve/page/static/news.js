@@ -1,7 +1,7 @@
 // What is new in a list: papers that the draft's lists of former days, or of another version of the
 // corpus, did not have. Each draft keeps the ids of its lists.
 
-import { keep, state } from "./store.js";
+import { keepChanges, state } from "./store.js";
 
 const MOST_LISTS = 20;
 /** @type {News} */
@@ -15,20 +15,21 @@ const dateOf = at => new Date(at).toDateString();
 export function recorded(version, rows) {
   const ids = rows.map(row => row.id),
     { index } = state,
-    at = Date.now();
+    now = Date.now();
   if (state.mode !== "draft") {
-    keep();
+    keepChanges();
     return NO_NEWS;
   }
   /** @type {(one: Seen) => boolean} */
-  const isOfNow = one => one.version === version && dateOf(one.at) === dateOf(at);
+  const isOfNow = one => one.version === version && dateOf(one.at) === dateOf(now);
   const here = state.lists.filter(one => one.index === index);
   const former = here.filter(one => !isOfNow(one)),
     had = new Set(former.flatMap(one => one.ids));
-  const today = new Set([...here.filter(isOfNow).flatMap(one => one.ids), ...ids]);
+  const { at, ids: earlier } = here.find(isOfNow) ?? { at: now, ids: [] };
+  const today = new Set([...earlier, ...ids]);
   const others = state.lists.filter(one => one.index !== index || !isOfNow(one));
   state.lists = [...others, { index, version, at, ids: [...today] }].slice(-MOST_LISTS);
-  keep();
+  keepChanges();
   const since = former.at(-1)?.at ?? null;
   return { fresh: new Set(since === null ? [] : ids.filter(id => !had.has(id))), since };
 }

@@ -131,6 +131,7 @@ drafts(); // sets apart what cannot be read
 /** @type {(given: typeof handlers) => void} */
 export function start(given) {
   handlers = given;
+  if (records.isKnown(state.id)) tab.setItem(OPEN, state.id);
   addEventListener("storage", ({ key }) => {
     if (key === PAGE) Object.assign(looks, read(PAGE, LOOKS));
     refresh([null, keyOf(state.id)].includes(key));
@@ -170,6 +171,12 @@ export function keep() {
       if (id !== state.id) remove(id);
   }
   if (wasView) handlers.adopted();
+}
+
+// After a search, which may be that of a page that only loaded: two tabs that write at the same
+// moment do not see each other.
+export function keepChanges() {
+  if (JSON.stringify(state) !== kept.stored(keyOf(state.id))) keep();
 }
 
 export const isEmpty = () => !hasContent(state);
