@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from support.corpora import SAMPLE
+from support.scholar_server import ScholarServer, papers_around, serving
 from support.tiny import tiny_bert, tiny_reranker
 from support.types import Build, Capture, Invoke, MonkeyPatch, Write
 
@@ -169,6 +170,16 @@ def address(sample_index: IndexFolder) -> Generator[str]:
     with listening(service) as at:
         yield at
     service.close()
+
+
+@pytest.fixture
+def openalex(monkeypatch: MonkeyPatch) -> Generator[ScholarServer]:
+    """OpenAlex on this machine, with the papers around one of the sample."""
+    with serving(papers_around("khattab2020colbert")) as server:
+        monkeypatch.setenv("OPENALEX_URL", server.url)
+        monkeypatch.setenv("OPENALEX_API_KEY", "key")
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -7,25 +7,14 @@ from typing import Any
 
 import httpx
 import pytest
-from support.corpora import SAMPLE
-from support.scholar_server import Fault, ScholarServer, papers_of, serving
+from support.scholar_server import Fault, ScholarServer, papers_around
 from support.server import listening
-from support.types import Invoke, MonkeyPatch
+from support.types import Invoke
 
 from citerec.index.folder import IndexFolder
 from citerec.serve.service import Service
 
-PAPERS = [{**paper, "doi": f"10.5555/{paper['id']}"} for paper in papers_of(SAMPLE)]
 COLBERT = "@misc{a, doi = {10.5555/khattab2020colbert}}\n"
-
-
-@pytest.fixture
-def scholar(monkeypatch: MonkeyPatch) -> Generator[ScholarServer]:
-    with serving(PAPERS) as server:
-        monkeypatch.setenv("OPENALEX_URL", server.url)
-        monkeypatch.setenv("OPENALEX_API_KEY", "key")
-        monkeypatch.setenv("no_proxy", "127.0.0.1")
-        yield server
 
 
 class Client:
@@ -50,7 +39,7 @@ class Client:
 
 @pytest.fixture
 def client(
-    tmp_path: Path, scholar: ScholarServer, sample_index: IndexFolder
+    tmp_path: Path, openalex: ScholarServer, sample_index: IndexFolder
 ) -> Generator[Client]:
     service = Service({"sample": sample_index.path})
     with (
@@ -67,10 +56,10 @@ def names(client: Client) -> list[str]:
 
 
 def test_references_become_a_corpus_that_is_searched(
-    client: Client, scholar: ScholarServer
+    client: Client, openalex: ScholarServer
 ) -> None:
     asked = client.make(COLBERT, name="My refs!")
-    sent = len(scholar.requests)
+    sent = len(openalex.requests)
     started = client.make(COLBERT, name="My refs!", start=True)
     second = client.make(COLBERT, name="others", start=True)
     ended = client.ended()
@@ -87,11 +76,13 @@ def test_references_become_a_corpus_that_is_searched(
     assert answer["results"]
 
 
-def test_what_is_there_is_updated(client: Client, scholar: ScholarServer) -> None:
+def test_what_is_there_is_updated(client: Client, openalex: ScholarServer) -> None:
     client.make(COLBERT, start=True)
     client.ended()
-    late = {**PAPERS[0], "id": "late", "doi": "10.5555/late", "year": 2026}
-    scholar.fill([*PAPERS, {**late, "citations": ["khattab2020colbert"]}])
+    papers = papers_around("khattab2020colbert")
+    late = {"id": "late", "doi": "10.5555/late", "year": 2026}
+    late |= {"title": "Later interaction", "citations": ["khattab2020colbert"]}
+    openalex.fill([*papers, late])
     before = client.http.get("v1/index").json()["indexes"][1]["papers"]
 
     asked = client.make(COLBERT)
@@ -105,12 +96,12 @@ def test_what_is_there_is_updated(client: Client, scholar: ScholarServer) -> Non
 
 
 def test_a_cancelled_collection_continues(
-    client: Client, scholar: ScholarServer
+    client: Client, openalex: ScholarServer
 ) -> None:
-    scholar.faults = [None, Fault(wait=60)]
+    openalex.faults = [None, Fault(wait=60)]
 
     client.make(COLBERT, start=True)
-    while len(scholar.requests) < 2:
+    while len(openalex.requests) < 2:
         time.sleep(0.05)
     cancelled = client.http.delete("page/collect").json()
     client.make(COLBERT, start=True)
@@ -119,14 +110,14 @@ def test_a_cancelled_collection_continues(
     assert cancelled["code"] not in (None, 0)
     assert cancelled["text"].startswith("cancelled")
     assert ended["code"] == 0, ended
-    first, *others = [sent.url for sent in scholar.requests]
+    first, *others = [sent.url for sent in openalex.requests]
     assert first not in others  # its answer was kept
 
 
 def test_a_fault_of_the_service_is_one_line_without_paths(
-    client: Client, scholar: ScholarServer
+    client: Client, openalex: ScholarServer
 ) -> None:
-    scholar.keys = {"another"}
+    openalex.keys = {"another"}
 
     client.make(COLBERT, start=True)
     ended = client.ended()

@@ -6,26 +6,14 @@ from typing import Any
 
 import pytest
 from support.browsing import DRAFT, axe_script, expect, find, open_page
-from support.corpora import SAMPLE
-from support.scholar_server import ScholarServer, papers_of, serving
+from support.scholar_server import ScholarServer
 from support.server import listening
-from support.types import MonkeyPatch
 
 from citerec.index.folder import IndexFolder
 from citerec.serve.service import Service
 
-PAPERS = [{**paper, "doi": f"10.5555/{paper['id']}"} for paper in papers_of(SAMPLE)]
 COLBERT = b"@misc{a, doi = {10.5555/khattab2020colbert}}\n"
 SMALL = {"width": 320, "height": 640}
-
-
-@pytest.fixture
-def scholar(monkeypatch: MonkeyPatch) -> Generator[ScholarServer]:
-    with serving(PAPERS) as server:
-        monkeypatch.setenv("OPENALEX_URL", server.url)
-        monkeypatch.setenv("OPENALEX_API_KEY", "key")
-        monkeypatch.setenv("no_proxy", "127.0.0.1")
-        yield server
 
 
 @pytest.fixture(params=["sample", ""])
@@ -33,7 +21,7 @@ def collecting(
     request: pytest.FixtureRequest,
     tmp_path: Path,
     browser: Any,
-    scholar: ScholarServer,
+    openalex: ScholarServer,
     sample_index: IndexFolder,
 ) -> Generator[Any]:
     """The page of a server that collects, and has one corpus or none yet, in a small window."""
@@ -83,7 +71,7 @@ def test_a_list_becomes_a_corpus_by_the_keyboard(collecting: Any) -> None:
 
 @pytest.mark.parametrize("collecting", ["sample"], indirect=True)
 def test_what_cannot_be_read_is_told_and_work_is_cancelled(
-    collecting: Any, scholar: ScholarServer
+    collecting: Any, openalex: ScholarServer
 ) -> None:
     page = collecting
     page.click("#open-collect")

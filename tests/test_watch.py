@@ -12,9 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 from support.browsing import free_port
-from support.corpora import SAMPLE
 from support.mail_server import receiving
-from support.scholar_server import ScholarServer, papers_of, serving
+from support.scholar_server import ScholarServer, papers_around
 from support.types import Invoke, MonkeyPatch
 
 from citerec.collect import client as client_module
@@ -24,7 +23,6 @@ from citerec.serve.desk import Desk, DeskDraft
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 SEED = "khattab2020colbert"
-PAPERS = [{**paper, "doi": f"10.5555/{paper['id']}"} for paper in papers_of(SAMPLE)]
 TITLE = "Late interaction retrieval with quantised vectors"
 # A run that is killed before it writes the file of a name.
 KILLED = """
@@ -50,7 +48,7 @@ class Watched:
 
     def __init__(self, folder: Path, server: ScholarServer, invoke: Invoke) -> None:
         self.folder, self.server, self.invoke = folder, server, invoke
-        self.papers = [*PAPERS]
+        self.papers = papers_around(SEED)
         (folder / "draft.md").write_text(
             f"# {TITLE}\n\nWe compress late interaction.\n"
         )
@@ -96,19 +94,18 @@ class Watched:
 
 @pytest.fixture
 def watched(
-    tmp_path: Path, invoke: Invoke, monkeypatch: MonkeyPatch, java: None
+    tmp_path: Path,
+    invoke: Invoke,
+    monkeypatch: MonkeyPatch,
+    openalex: ScholarServer,
+    java: None,
 ) -> Generator[Watched]:
-    with serving(PAPERS) as server:
-        monkeypatch.setenv("OPENALEX_URL", server.url)
-        monkeypatch.setenv("OPENALEX_API_KEY", "key")
-        monkeypatch.setenv("no_proxy", "127.0.0.1")
-        monkeypatch.setattr(client_module, "FIRST_PAUSE", 0.01)
-        doi = f"10.5555/{SEED}"
-        made = invoke("collect", doi, "-o", "corpora/mine", "--papers", 30)
-        assert made[0] == 0, made
-        assert invoke("index", "corpora/mine", "--encoder", "none")[0] == 0
-        yield Watched(tmp_path, server, invoke)
-        assert server.refused == []
+    monkeypatch.setattr(client_module, "FIRST_PAUSE", 0.01)
+    made = invoke("collect", f"10.5555/{SEED}", "-o", "corpora/mine")
+    assert made[0] == 0, made
+    assert invoke("index", "corpora/mine", "--encoder", "none")[0] == 0
+    yield Watched(tmp_path, openalex, invoke)
+    assert openalex.refused == []
 
 
 def set_clock(monkeypatch: MonkeyPatch, now: datetime) -> None:

@@ -22,6 +22,7 @@ from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from citerec.bibliography.keys import title_key
+from support.corpora import SAMPLE
 from support.http_server import Handler, running
 
 Params = Mapping[str, str]
@@ -432,3 +433,14 @@ def papers_of(corpus: Path) -> list[dict[str, Any]]:
     packed = corpus.read_bytes()
     text = gzip.decompress(packed) if corpus.suffix == ".gz" else packed
     return [json.loads(line) for line in text.splitlines()]
+
+
+def papers_around(seed: str) -> list[dict[str, Any]]:
+    """Return a paper of the sample, those that it cites, and those that cite it, each with the DOI 10.5555/ID."""
+    papers = papers_of(SAMPLE)
+    [cited] = [paper["citations"] for paper in papers if paper["id"] == seed]
+    return [
+        {**paper, "doi": f"10.5555/{paper['id']}"}
+        for paper in papers
+        if paper["id"] in (seed, *cited) or seed in paper["citations"]
+    ]
