@@ -14,7 +14,6 @@ from citerec.errors import ConfigError, shown
 from citerec.text import QueryForm
 
 RANKING_DEPTH = 1000  # candidates per query; no metric reads deeper
-BODY_SENTENCES = 60  # of the text of a draft that are searched, each by itself
 SENTENCE_K = 3  # recommendations for each sentence of a draft
 RRF_K0 = 60  # damping of ranks in reciprocal rank fusion, as in its paper
 MAX_K1 = 1000  # far above any useful value; with a k1 of 1e30 Lucene's float32 scores become 0

@@ -27,6 +27,7 @@ Log = Callable[[str], None]  # receives a message for the user
 YEARS = range(1, 10_000)
 MAX_TITLE = 20_000  # characters
 MAX_ABSTRACT = 2_000_000  # characters
+BODY_SENTENCES = 60  # of the text of a draft that are searched, each by itself
 # Bibliographic fields of a paper besides its authors, title, year and venue; all of them text.
 BIBLIOGRAPHIC = (
     "doi",

@@ -11,7 +11,6 @@ from support.corpora import built, records
 from support.types import Invoke
 
 import citerec
-from citerec.config import BODY_SENTENCES
 from citerec.drafts import parse_queries
 from citerec.drafts.sentences import body_of
 from citerec.errors import ConfigError
@@ -23,7 +22,7 @@ from citerec.rank.ltr import DEFAULT, LIBRARY, TEXTS, LtrStage, open_ranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.hybrid import HybridRetriever
 from citerec.rules.eligible import eligible
-from citerec.types import Query, QueryBatch
+from citerec.types import BODY_SENTENCES, Query, QueryBatch
 
 MARKDOWN = """---
 title: Maps of bees

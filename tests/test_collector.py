@@ -55,63 +55,44 @@ def names(client: Client) -> list[str]:
     return [index["name"] for index in client.http.get("v1/index").json()["indexes"]]
 
 
-def test_references_become_a_corpus_that_is_searched(
+def test_references_become_a_corpus_that_is_searched_and_updated(
     client: Client, openalex: ScholarServer
 ) -> None:
-    asked = client.make(COLBERT, name="My refs!")
-    sent = len(openalex.requests)
-    started = client.make(COLBERT, name="My refs!", start=True)
-    second = client.make(COLBERT, name="others", start=True)
-    ended = client.ended()
+    openalex.faults = [None, Fault(wait=60)]
 
+    asked = client.make(COLBERT, name="My refs!")
     assert (asked["name"], asked["references"]) == ("my-refs", "1 reference")
     assert asked["service"] == "OpenAlex"
     assert asked["estimate"].startswith("about ")
-    assert sent == 0  # an estimate sends nothing
+    assert openalex.requests == []  # an estimate sends nothing
+
+    started = client.make(COLBERT, name="My refs!", start=True)
+    second = client.make(COLBERT, name="others", start=True)
     assert (started["status"], second["status"]) == (200, 409)
-    assert ended == {"name": "my-refs", "code": 0, "text": ""}
+    while len(openalex.requests) < 2:
+        time.sleep(0.05)
+    cancelled = client.http.delete("page/collect").json()
+    assert cancelled["code"] not in (None, 0)
+    assert cancelled["text"].startswith("cancelled")
+
+    client.make(COLBERT, name="My refs!", start=True)
+    assert client.ended() == {"name": "my-refs", "code": 0, "text": ""}
+    first, *others = [sent.url for sent in openalex.requests]
+    assert first not in others  # its answer was kept
     assert names(client) == ["sample", "my-refs"]
     body = {"title": "Late interaction over vectors", "index": "my-refs"}
     [answer] = client.http.post("v1/recommend", json=body).json()["answers"]
     assert answer["results"]
 
-
-def test_what_is_there_is_updated(client: Client, openalex: ScholarServer) -> None:
-    client.make(COLBERT, start=True)
-    client.ended()
     papers = papers_around("khattab2020colbert")
     late = {"id": "late", "doi": "10.5555/late", "year": 2026}
     late |= {"title": "Later interaction", "citations": ["khattab2020colbert"]}
     openalex.fill([*papers, late])
-    before = client.http.get("v1/index").json()["indexes"][1]["papers"]
-
-    asked = client.make(COLBERT)
-    client.make(COLBERT, start=True)
-    ended = client.ended()
-
-    assert asked["is_update"]
-    assert ended["code"] == 0, ended
-    after = client.http.get("v1/index").json()["indexes"][1]["papers"]
-    assert after == before + 1
-
-
-def test_a_cancelled_collection_continues(
-    client: Client, openalex: ScholarServer
-) -> None:
-    openalex.faults = [None, Fault(wait=60)]
-
-    client.make(COLBERT, start=True)
-    while len(openalex.requests) < 2:
-        time.sleep(0.05)
-    cancelled = client.http.delete("page/collect").json()
-    client.make(COLBERT, start=True)
-    ended = client.ended()
-
-    assert cancelled["code"] not in (None, 0)
-    assert cancelled["text"].startswith("cancelled")
-    assert ended["code"] == 0, ended
-    first, *others = [sent.url for sent in openalex.requests]
-    assert first not in others  # its answer was kept
+    assert client.make(COLBERT, name="My refs!")["is_update"]
+    client.make(COLBERT, name="My refs!", start=True)
+    assert client.ended()["code"] == 0
+    updated = client.http.get("v1/index").json()["indexes"][1]
+    assert updated["papers"] == len(papers) + 1
 
 
 def test_a_fault_of_the_service_is_one_line_without_paths(

@@ -24,6 +24,7 @@ def tried(*options: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_write_that_fails_and_a_kill_leave_the_old_or_the_new() -> None:
     report = tried("--only", *LIGHT, "--draw", "1", "--damage", "no")
 

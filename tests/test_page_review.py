@@ -105,6 +105,7 @@ def test_a_screened_list_is_counted_and_saved_with_its_reasons(
         ]
 
 
+@pytest.mark.slow
 def test_the_yield_of_the_last_fifty_and_undo_keep_the_order_of_decisions(
     page: Any,
 ) -> None:

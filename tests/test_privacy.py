@@ -152,7 +152,7 @@ def test_a_command_sends_nothing(
     check_nothing_left(place)
 
 
-@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize("name", ["serve", pytest.param("mcp", marks=pytest.mark.slow)])
 def test_a_server_sends_nothing_but_its_answers(
     name: str, place: Path, user: dict[str, str]
 ) -> None:

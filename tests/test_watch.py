@@ -168,6 +168,7 @@ def test_ten_days_announce_each_paper_once(
     assert Counter(announced) == Counter(published) - Counter(published[-4:-2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["papers.jsonl.gz", "collection.json", "new-papers.atom.json"]
 )

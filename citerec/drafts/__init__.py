@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from citerec.bibliography.entry import Entry, PaperList, first_year
-from citerec.config import BODY_SENTENCES
 from citerec.corpus.contents import ContentKind, DocumentFormat
 from citerec.display import one_line, plural
 from citerec.drafts.headings import SECTIONS, Part, label_of, part_at, part_of
 from citerec.errors import BadInputError, ConfigError
 from citerec.files.isolated import isolated
 from citerec.files.reading import other_format
-from citerec.types import Query
+from citerec.types import BODY_SENTENCES, Query
 
 _READS = (
     "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS, .nbib, .enw, LaTeX, Typst, Markdown, Word (.docx), "

@@ -9,12 +9,11 @@ from functools import partial
 
 import numpy as np
 
-from citerec.config import BODY_SENTENCES
 from citerec.files.arrays import Rows
 from citerec.retrieve.dense import DenseRetriever, LexicalScores, scores_of_parts
 from citerec.retrieve.fuse import rrf
 from citerec.stages import Retriever
-from citerec.types import Eligibility, Hits, Query, SentenceScores
+from citerec.types import BODY_SENTENCES, Eligibility, Hits, Query, SentenceScores
 
 BM25 = "body"  # the names of the hits
 DENSE = "body_dense"

@@ -15,7 +15,6 @@ from zipfile import BadZipFile, ZipFile
 from zlib import error
 
 from citerec.bibliography.entry import PaperList
-from citerec.config import BODY_SENTENCES
 from citerec.corpus.contents import Content, ContentKind, DocumentFormat
 from citerec.corpus.lists import read_paper_list
 from citerec.corpus.readers import recognise
@@ -24,6 +23,7 @@ from citerec.drafts import NO_TITLE, QueryFile, parse_queries
 from citerec.drafts.latex import main_file
 from citerec.drafts.sentences import paragraphs
 from citerec.errors import BadInputError, ConfigError
+from citerec.types import BODY_SENTENCES
 
 MAX_QUERIES = 64  # of a request; of the sentences of a draft, as many are answered
 MAX_SENTENCES = 1_000  # of a draft without a reference, from which these are chosen; of bodies that are searched

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import BinaryIO
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
-import numpy as np
-
 from citerec.bibliography.entry import first_year
 from citerec.bibliography.fields import Fields
 from citerec.bibliography.keys import doi_of
@@ -97,12 +95,13 @@ def _papers(
     Files are read from the last to the first: the record of a later file replaces that of an earlier one, and a
     `DeleteCitation` removes those of earlier files.
     """
-    seen = np.zeros(PMIDS, np.bool_)
+    seen = bytearray(PMIDS)
 
     def why(record: Json) -> str | None:
         if "deleted" in record:
-            seen[[*map(_number, record["deleted"])]] = True
-            seen[0] = False
+            for pmid in record["deleted"]:
+                number = _number(pmid)
+                seen[number] = number > 0
             return None
         number = _number(record.get("id", ""))
         if seen[number]:
