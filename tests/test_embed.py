@@ -189,6 +189,7 @@ def test_models_trained_on_an_index_outlive_its_rebuild_and_are_verified(
         verify_index(index.path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system cannot kill so")
 def test_a_killed_build_resumes_to_the_checksum_of_an_unbroken_one(
     tiny: str, tmp_path: Path, monkeypatch: MonkeyPatch

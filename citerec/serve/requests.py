@@ -8,8 +8,6 @@ from dataclasses import replace
 from enum import Enum
 from functools import partial
 from http import HTTPStatus
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
@@ -40,8 +38,6 @@ from citerec.config import (
     setting,
 )
 from citerec.corpus.lists import parse_paper_list
-from citerec.corpus.readers import read_papers
-from citerec.corpus.readers.files import Source
 from citerec.display import some_of
 from citerec.drafts import QueryFile
 from citerec.errors import (
@@ -62,7 +58,13 @@ from citerec.recommendations import Recommendations
 from citerec.request import NONE, ListedPapers, Request
 from citerec.serve.guard import KINDS, LOG, MEDIA_TYPE, ProblemError, internal_error
 from citerec.serve.service import OpenIndex, Service
-from citerec.serve.uploads import MAX_DRAFT, MAX_QUERIES, read_drafts, within_limits
+from citerec.serve.uploads import (
+    MAX_DRAFT,
+    MAX_QUERIES,
+    bibtex_papers,
+    read_drafts,
+    within_limits,
+)
 from citerec.text import QueryForm
 from citerec.types import MAX_TITLE, Paper, StageHit
 
@@ -355,7 +357,7 @@ class SaveRequest(BaseModel):
         """Return the papers, those that the index does not have last; ProblemError if one is missing."""
         found, _, missing = chosen_papers(paper_list_of(self.ids), opened.index.papers)
         if self.outside:
-            found += isolated(partial(_bibtex_papers, self.outside), "outside")
+            found += isolated(partial(bibtex_papers, self.outside), "outside")
         if not found and not missing:
             raise ConfigError("ids, outside: there is no paper; give one")
         if missing:
@@ -385,17 +387,6 @@ class ExportRequest(SaveRequest):
         taken = _listed(self.taken_keys, "taken_keys")
         written = references(found, config, self.notes, taken.keys if taken else ())
         return written, notice_of(found, config)
-
-
-def _bibtex_papers(text: str) -> list[Paper]:
-    """Read papers from BibTeX with all that it states of them; BadInputError names an entry that cannot be read."""
-    with TemporaryDirectory(prefix="citerec-") as folder:
-        path = Path(folder) / "outside.bib"
-        path.write_text(text, encoding="utf-8", errors="replace")
-        read = [record.paper for record in read_papers(Source(path, (path,)), "bibtex")]
-    if broken := [paper for paper in read if not isinstance(paper, Paper)]:
-        raise BadInputError("outside", broken[0].message, line=broken[0].line)
-    return [paper for paper in read if isinstance(paper, Paper)]
 
 
 class CheckRequest(BaseModel):

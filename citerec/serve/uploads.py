@@ -10,6 +10,7 @@ from functools import cached_property
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from stat import S_ISLNK
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from zipfile import BadZipFile, ZipFile
 from zlib import error
@@ -17,13 +18,14 @@ from zlib import error
 from citerec.bibliography.entry import PaperList
 from citerec.corpus.contents import Content, ContentKind, DocumentFormat
 from citerec.corpus.lists import read_paper_list
-from citerec.corpus.readers import recognise
+from citerec.corpus.readers import read_papers, recognise
+from citerec.corpus.readers.files import Source
 from citerec.display import plural, visible
 from citerec.drafts import NO_TITLE, QueryFile, parse_queries
 from citerec.drafts.latex import main_file
 from citerec.drafts.sentences import paragraphs
 from citerec.errors import BadInputError, ConfigError
-from citerec.types import BODY_SENTENCES
+from citerec.types import BODY_SENTENCES, Paper
 
 MAX_QUERIES = 64  # of a request; of the sentences of a draft, as many are answered
 MAX_SENTENCES = 1_000  # of a draft without a reference, from which these are chosen; of bodies that are searched
@@ -249,3 +251,14 @@ def _draft(file: Upload, path: Path) -> tuple[dict[str, Any], PaperList, list[st
         {"section": visible(name), "sentences": part} for name, part in parts
     ]
     return draft, read.cited or PaperList(()), [*map(visible, read.notices)]
+
+
+def bibtex_papers(text: str) -> list[Paper]:
+    """Read papers from BibTeX with all that it states of them; BadInputError names an entry that cannot be read."""
+    with TemporaryDirectory(prefix="citerec-") as folder:
+        path = Path(folder) / "outside.bib"
+        path.write_text(text, encoding="utf-8", errors="replace")
+        read = [record.paper for record in read_papers(Source(path, (path,)), "bibtex")]
+    if broken := [paper for paper in read if not isinstance(paper, Paper)]:
+        raise BadInputError("outside", broken[0].message, line=broken[0].line)
+    return [paper for paper in read if isinstance(paper, Paper)]
