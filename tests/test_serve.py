@@ -499,7 +499,31 @@ def test_an_index_that_was_replaced_answers_with_the_settings_that_are_open(
 
     assert same.status_code == 200
     assert other.status_code == 409
-    assert "restart" in other.json()["detail"]
+    assert "GET /v1/index" in other.json()["detail"]
+
+
+def test_the_list_of_indexes_opens_what_was_built_since(
+    lone: Lone, sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    index = Path(shutil.copytree(sample_index.path, tmp_path / "index"))
+    gone = tmp_path / "gone"
+    gone.write_text("nogueira2019passage\n")
+
+    with serving(lone(index)) as client:
+        [before] = client.get("/v1/index").json()["indexes"]
+        assert run(["index", "--index", str(index), "--delete", str(gone)]) == 0
+        [after] = client.get("/v1/index").json()["indexes"]
+        answer = client.post(
+            "/v1/recommend", json={"title": "attention", "diversity": 0.5}
+        )
+        manifest = index / "manifest.json"
+        manifest.write_bytes(manifest.read_bytes()[:-9])
+        damaged = client.get("/v1/index").json()["indexes"]
+
+    assert (before["papers"], after["papers"]) == (300, 299)
+    assert after["version"] != before["version"]
+    assert answer.status_code == 200
+    assert damaged == [after]
 
 
 def test_a_request_whose_client_is_gone_is_dropped(lone: Lone) -> None:

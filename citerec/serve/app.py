@@ -397,8 +397,9 @@ async def connections(request: Request, body: ConnectionsRequest) -> dict[str, A
 
 
 @api.get("/index")
-async def index(service: Served) -> IndexList:
-    """Return what each index holds; the first one is the default."""
+def index(service: Served) -> IndexList:
+    """Return what each index holds, of new versions, too; the first one is the default."""
+    service.renew()
     return IndexList(indexes=[served.facts() for served in service.indexes.values()])
 
 
@@ -421,7 +422,7 @@ async def readyz(service: Served) -> dict[str, Any]:
 @health.get("/metrics", response_class=Response)
 def read_metrics(request: Request) -> Response:
     """Return the metrics for Prometheus."""
-    text = prometheus.generate_latest(request.app.state.metrics.registry)
+    text = request.app.state.metrics.text()
     return Response(text, media_type=prometheus.CONTENT_TYPE_LATEST)
 
 
@@ -445,13 +446,18 @@ class Metrics:
         build = Info("citerec_build", "The citerec that answers.", registry=to)
         build.info({"version": version("citerec"), "python": python_version()})
         about = "The open indexes, each with the models that are used on it."
-        indexes = Info("citerec_index", about, ["index"], registry=to)
-        for name, opened in service.indexes.items():
+        self.indexes = Info("citerec_index", about, ["index"], registry=to)
+        self.service = service
+
+    def text(self) -> bytes:
+        """Return all metrics as Prometheus reads them."""
+        for name, opened in self.service.indexes.items():
             used = opened.default
             models = {"encoder": used.encoder, "reranker": used.reranker}
-            indexes.labels(name).info(
+            self.indexes.labels(name).info(
                 {"version": opened.version, **models, "ranker": used.ranker}
             )
+        return prometheus.generate_latest(self.registry)
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """Count a request; `route` is a template, so that ids in paths make no new series."""

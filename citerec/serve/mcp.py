@@ -296,6 +296,8 @@ def create_server(opening: "Future[Service]") -> CitationServer:
     def add(tool: Callable[..., Output]) -> None:
         async def run(**arguments: Any) -> Output:
             service = await asyncio.shield(asyncio.wrap_future(opening))
+            if tool is corpus_info:
+                await asyncio.to_thread(service.renew)
             pool = {recommend: "models", check_bibliography: "uploads"}.get(
                 tool, "lookups"
             )

@@ -565,7 +565,9 @@ def problem_of(
     if isinstance(error, PaperNotFoundError):
         return ProblemError("not-found", str(error))
     if isinstance(error, IndexReplacedError):
-        detail = "the index was replaced on the disk; these settings need a restart of the server"
+        detail = (
+            "the index was replaced on the disk; GET /v1/index opens its new version"
+        )
         return ProblemError("replaced", detail)
     LOG.error("%s: %s", type(error).__name__, error, extra={"fields": fields})
     if isinstance(error, MissingExtraError):

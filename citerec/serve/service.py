@@ -25,11 +25,12 @@ from fastapi import Depends, Request
 from pydantic import BaseModel
 
 from citerec.config import RecommendConfig
+from citerec.errors import CiterecError
 from citerec.files.checksums import MODEL_SUMS
-from citerec.index.folder import open_index
+from citerec.index.folder import open_index, read_manifest
 from citerec.recommend import Recommender
 from citerec.serve import ServeConfig
-from citerec.serve.guard import ProblemError
+from citerec.serve.guard import LOG, ProblemError
 
 T = TypeVar("T")
 DEFAULT = RecommendConfig(few_queries=True)
@@ -187,6 +188,7 @@ class Service:
         self.is_closed = False
         self._in_flight = set[Future[Any]]()
         self._lock = Lock()
+        self._renewing = Lock()
         self.models = Models()
         self._pools = {
             name: ThreadPoolExecutor(threads, f"citerec-{name}")
@@ -199,6 +201,19 @@ class Service:
         opened = OpenIndex(name, path, config)
         self.indexes = {**self.indexes, name: opened}
         self.hidden |= {str(place): name for place in (path.resolve(), path)}
+
+    def renew(self) -> None:
+        """Open versions of indexes that were built since; where one cannot be opened, log that and keep the old one."""
+        with self._renewing:
+            for name, opened in self.indexes.items():
+                index = opened.index
+                try:
+                    if read_manifest(index.path) != index.manifest:
+                        self.add(name, index.path)
+                except CiterecError as error:
+                    LOG.warning(
+                        "the new version of %s cannot be opened: %s", name, error
+                    )
 
     def warm_up(self) -> None:
         """Answer a query by each index, so that the first request finds everything loaded."""
