@@ -370,6 +370,28 @@ def test_signs_of_a_search_are_no_commands(
     assert "Passage" in collected(tmp_path / "mine")[0]["title"]
 
 
+def test_a_text_finds_what_is_near_in_meaning(
+    collect: Collect, server: ScholarServer, tmp_path: Path
+) -> None:
+    text = f"Dense passage retrieval (2020)? {'x' * 3000}"
+    options = ("--semantic", "--source", "openalex", "--papers", 9, "-o", "mine")
+
+    done = collect("--search", text, *options)
+    again = collect("--update", "-o", "mine")
+
+    assert done.code == 0, done.err
+    assert "only the text of --search is sent to OpenAlex" in done.err
+    # an update asks for what cites the works that were found: the text is sent once
+    [sent] = [one for one in server.requests if "search.semantic" in one.params]
+    assert sent.params["search.semantic"] == text[:2000]
+    assert "passage" in collected(tmp_path / "mine")[0]["title"].lower()
+    assert again.code == 0, again.err
+    record = json.loads((tmp_path / "mine" / "collection.json").read_bytes())
+    assert record["query"]["semantic"]
+    # a semantic search costs $0.01, a list $0.0001
+    assert record["runs"][0]["dollars"] >= 0.01
+
+
 def test_a_reference_that_is_refused_is_named_and_left_out(
     collect: Collect, server: ScholarServer, tmp_path: Path
 ) -> None:
@@ -596,6 +618,8 @@ def test_an_estimate_counts_searches_and_rates(monkeypatch: MonkeyPatch) -> None
     [
         ((), "name references"),
         (("--search", "x", "10.5555/x"), "and not both"),
+        (("10.5555/x", "--semantic"), "give --search"),
+        (("--search", "x", "--semantic", "--source", "s2"), "add --source openalex"),
         (("missing.bib",), "no such file, and neither a DOI"),
         (("10.5555/x", "--update"), "no finished collection to update"),
         (("10.5555/x", "--update", "--force"), "use one of them"),

@@ -95,6 +95,22 @@ def test_references_become_a_corpus_that_is_searched_and_updated(
     assert updated["papers"] == len(papers) + 1
 
 
+def test_a_draft_that_cites_nothing_is_searched_by_its_text(
+    client: Client, openalex: ScholarServer
+) -> None:
+    draft = "# Late interaction\n\nPassages are found by their token vectors.\n"
+
+    asked = client.make(draft, "draft.md", semantic=True)
+    client.make(draft, "draft.md", semantic=True, start=True)
+    while not openalex.requests:
+        time.sleep(0.05)
+    client.http.delete("page/collect")
+
+    assert asked["semantic"]
+    text = openalex.requests[0].params["search.semantic"]
+    assert text == "Late interaction. Passages are found by their token vectors."
+
+
 def test_a_fault_of_the_service_is_one_line_without_paths(
     client: Client, openalex: ScholarServer
 ) -> None:

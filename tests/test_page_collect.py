@@ -79,6 +79,9 @@ def test_what_cannot_be_read_is_told_and_work_is_cancelled(
 
     choose(page, b"# A draft\n\nIt cites nothing.\n", "draft.md")
     expect(page.locator("#collect")).to_contain_text("no reference was found")
+    page.check("#collect-semantic")
+    expect(page.locator("#collect")).to_contain_text("are sent to OpenAlex: no other")
+    page.uncheck("#collect-semantic")
     choose(page, COLBERT)
     page.click("#collect-start")
     page.click("#collect-cancel")

@@ -52,7 +52,8 @@ def collect(
 ) -> None:
     """Fetch a corpus around references: what they cite, and what cites them.
 
-    Only ids and titles of the references, or the words of --search, are sent to the service, never a draft or a path.
+    Only ids and titles of the references, or the words of --search, are sent to the service, never a path; with
+    --semantic the text of --search as it is.
     An interrupted run is continued by the same command.
     """
     from citerec.collect.client import open_cache
@@ -76,12 +77,13 @@ def collect(
         return
     service = plan.service.title
     estimate = plan.estimate
-    sent = (
-        "the words of --search"
-        if options.search
-        else "ids and titles of the references"
-    )
-    console.log(f"only {sent} are sent to {service}; no draft, no abstract, no path")
+    sent = "ids and titles of the references are"
+    if options.search:
+        sent = "the words of --search are"
+    kept = "no draft, no abstract, no path"
+    if options.semantic:
+        sent, kept = "the text of --search is", "no path"
+    console.log(f"only {sent} sent to {service}; {kept}")
     if estimate.dollars is not None and not plan.service.key:
         console.log(f"{plan.service.variable} is not set: {WITHOUT_KEY}")
     console.log(f"{service}: {estimate}")

@@ -71,6 +71,11 @@ class CollectOptions(Settings):
     search: str = setting(
         "", "Collect around the best results of a search, in place of references."
     )
+    semantic: bool = setting(
+        False,
+        "Search OpenAlex by meaning: --search is a text, such as title and abstract of a draft, of which 2,000 "
+        "characters are sent.",
+    )
     papers: int = setting(
         5000, "Papers of the corpus; with --update, papers to add.", ge=1, le=200_000
     )
@@ -105,6 +110,8 @@ class CollectConfig(CollectOptions):
             raise ValueError(
                 "name references (a file, DOIs or arXiv ids), or words to --search, and not both"
             )
+        if self.semantic and not self.search:
+            raise ValueError("--semantic searches with a text: give --search")
         if self.update and self.force:
             raise ValueError(
                 "--update adds to a collection, --force replaces it: use one of them"
@@ -162,6 +169,8 @@ class Plan:
         entries = self.config.entries
         papers = self.config.papers
         searches = SEARCH_SEEDS if self.config.search else 0
+        if self.config.semantic:
+            searches = OpenAlex.nearest
         with_id = sum(bool(identifiers(entry)) for entry in entries)
         titles = len(entries) - with_id + bool(searches)
         seeds = len(entries) + searches
@@ -176,6 +185,8 @@ class Plan:
             lists = ceil(with_id / OpenAlex.dois) + ceil(listed / OpenAlex.batch)
             lists += ceil((seeds + expanded) * REFERENCES / OpenAlex.batch)
             dollars = lists * OpenAlex.list_dollars + titles * OpenAlex.search_dollars
+            if self.config.semantic:
+                dollars += OpenAlex.semantic_dollars
         else:
             lists = (
                 sum(ceil(n / SemanticScholar.batch) for n in (len(entries), papers)) + 1
@@ -204,13 +215,16 @@ def make_plan(folder: Path, config: CollectConfig) -> Plan:
     query = _query(config)
     if config.update and not (config.entries or config.search):
         query = record["query"]
-        config = config.replace(search=query["search"])
+        if not query.get("semantic"):  # a draft's text is sent once
+            config = config.replace(search=query["search"])
     is_complete = bool(record) and not config.update
     if is_complete and record["query"]["sha256"] != query["sha256"]:
         raise ConfigError(
             f"{folder} has another collection; add to it with --update, replace it with --force, "
             "or name another folder with --output"
         )
+    if config.semantic and source is not SourceName.OPENALEX:
+        raise ConfigError("--semantic searches OpenAlex: add --source openalex")
     service = find_service(source, config.rate)
     previous = record if config.update else {}
     return Plan(config, folder, source, service, query, previous, is_complete)
@@ -219,13 +233,15 @@ def make_plan(folder: Path, config: CollectConfig) -> Plan:
 def _query(config: CollectConfig) -> Json:
     """Return what is collected, for the record."""
     texts = [[*identifiers(entry), entry.title] for entry in config.entries]
-    digest = hashlib.sha256(
-        orjson.dumps([texts, config.search, config.papers])
-    ).hexdigest()
+    described = [texts, config.search, config.papers]
+    if config.semantic:
+        described.append("semantic")
+    digest = hashlib.sha256(orjson.dumps(described)).hexdigest()
     return {
         "name": config.name,
         "references": len(config.entries),
         "search": config.search,
+        "semantic": config.semantic,
         "papers": config.papers,
         "sha256": digest,
     }
@@ -268,7 +284,9 @@ def collect(
             source = kind(client)
             unresolved = list[tuple[str, ...]]()
             source.elided |= {*previous.get("without_references", ())}
-            if config.search:
+            if config.semantic and isinstance(source, OpenAlex):
+                ids = source.near(config.search)
+            elif config.search:
                 log(f"searching for: {query_words(config.search)}")
                 ids = source.search(config.search, SEARCH_SEEDS)
             elif config.entries:

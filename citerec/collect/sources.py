@@ -143,6 +143,9 @@ class OpenAlex(_Works):
     # https://developers.openalex.org/api-reference/authentication
     list_dollars = 0.0001
     search_dollars = 0.001
+    semantic_dollars = 0.01
+    nearest = 50  # works that a semantic search returns, at most
+    longest = 2000  # characters of its text that count
     dois = 25  # or URLs of one filter, whose own URL may have about 4 KB
     select = (
         "id,doi,title,publication_year,type,authorships,primary_location,biblio,cited_by_count,referenced_works,"
@@ -201,6 +204,12 @@ class OpenAlex(_Works):
         """Return the ids of at most `most` works that match a query, most relevant first."""
         return [work.id for work in self._all({"search": query_words(text)}, most)]
 
+    def near(self, text: str) -> list[str]:
+        """Return the ids of the works nearest in meaning to a text (https://developers.openalex.org/guides/semantic-search)."""
+        words = " ".join(text.split())[: self.longest]
+        params = {"search.semantic": words, "per_page": str(self.nearest)}
+        return [work.id for work in self._page(params)]
+
     def _requested(self, ids: Sequence[str]) -> dict[str, Paper]:
         return {
             work.id: work
@@ -248,8 +257,13 @@ class OpenAlex(_Works):
         return self._keep(self._request(params)["results"])
 
     def _request(self, params: dict[str, str]) -> Json:
-        is_search = "search" in params or params["filter"].startswith("title.search:")
-        self.dollars += self.search_dollars if is_search else self.list_dollars
+        filters = params.get("filter", "")
+        if "search.semantic" in params:
+            self.dollars += self.semantic_dollars
+        elif "search" in params or filters.startswith("title.search:"):
+            self.dollars += self.search_dollars
+        else:
+            self.dollars += self.list_dollars
         shape = {"select": self.select, "per_page": str(self.batch)}
         return self.client.fetch("/works", {**shape, **params})
 

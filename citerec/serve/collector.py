@@ -56,27 +56,36 @@ class Collector:
         self._lock = Lock()
 
     def make(
-        self, files: list[UploadFile], name: str = "", start: bool = False
+        self,
+        files: list[UploadFile],
+        name: str = "",
+        start: bool = False,
+        semantic: bool = False,
     ) -> dict[str, Any]:
-        """Return what a collection around the references of files takes; with `start`, begin it."""
+        """Return what a collection around the references of files, or near a draft, takes; with `start`, begin it."""
         sent = [Upload(file.filename or "", file.file.read()) for file in files]
-        plan = self._plan(sent, name)
+        plan = self._plan(sent, name, semantic)
         if start:
             self._start(plan)
         return {
             "name": plan.folder.name,
             "references": plural(len(plan.config.entries), "reference"),
+            "semantic": plan.config.semantic,
             "service": plan.service.title,
             "estimate": str(plan.estimate),
             "is_update": bool(plan.previous),
         }
 
-    def _plan(self, files: Sequence[Upload], name: str) -> Plan:
-        """Plan a collection around the references of files; of one that is there, what is new around them."""
+    def _plan(self, files: Sequence[Upload], name: str, semantic: bool) -> Plan:
+        """Plan a collection around the references of files, or near a draft; of one that is there, what is new."""
         with TemporaryDirectory(prefix="citerec-") as place:
             read = isolated(partial(read_files, files, place), files[0].name)
         entries = [entry for _, listed in read.lists for entry in listed.entries]
-        if not entries:
+        search = ""
+        if semantic and read.draft:
+            search = f"{read.draft['title']}. {read.draft['abstract']}"
+            entries = []
+        if not entries and not search:
             fault = "; ".join(map(str, read.faults)) or "no reference was found"
             raise BadInputError(files[0].name, fault)
         name = folder_name(name or PurePath(files[0].name).stem)
@@ -84,7 +93,13 @@ class Collector:
         is_made = bool(read_record(folder))
         if not is_made and (self._folder / "indexes" / name).exists():
             raise ConfigError(f"there is another corpus {name}; choose another name")
-        config = CollectConfig(entries=tuple(entries), name=name, update=is_made)
+        config = CollectConfig(
+            entries=tuple(entries),
+            search=search,
+            semantic=bool(search),
+            name=name,
+            update=is_made,
+        )
         return make_plan(folder, config)
 
     def _start(self, plan: Plan) -> None:

@@ -288,9 +288,11 @@ interface Collect {
   isBusy: boolean; // while the server reads the files
   files: File[];
   name: string;
+  semantic: boolean; // search by the draft's text
   plan: {
     name: string;
     references: string;
+    semantic: boolean;
     service: string;
     estimate: string;
     is_update: boolean;

@@ -12,7 +12,7 @@ import gzip
 import hashlib
 import json
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -156,6 +156,12 @@ class ScholarServer(ThreadingHTTPServer):
         )
         return sorted(found - self.hidden, key=lambda i: (-len(self.cited_by[i]), i))
 
+    def near(self, text: str) -> list[str]:
+        """Return the papers whose titles share words with a text, those that share most first."""
+        words = title_key(text).split()
+        shared = Counter(i for word in set(words) for i in self.with_word.get(word, ()))
+        return [i for i, _ in shared.most_common() if i not in self.hidden]
+
     def reply(self, sent: Sent) -> tuple[int, Any]:
         key = sent.params.get("api_key") or sent.headers.get("x-api-key") or ""
         if self.keys and key not in self.keys:
@@ -212,8 +218,10 @@ class ScholarServer(ThreadingHTTPServer):
         """Take the price of a request from the budget; 429 if it is used up."""
         if self.budget is None:
             return
-        is_search = "search" in params or "title.search:" in params["filter"]
+        is_search = "search" in params or "title.search:" in params.get("filter", "")
         price = 0.001 if is_search else 0.0001
+        if "search.semantic" in params:
+            price = 0.01
         if self.budget < price:
             message = f"Insufficient budget. This request costs ${price} but you only have $0 remaining."
             left = {"Limit-USD": "0.1", "Remaining-USD": "0", "Reset": UNTIL_MIDNIGHT}
@@ -275,7 +283,10 @@ class ScholarServer(ThreadingHTTPServer):
     def works(self, params: Params) -> dict[str, Any]:
         search = params.get("search")
         self.check_search(search or "")
-        found = self.matching(search) if search else self.filtered(params["filter"])
+        if "search.semantic" in params:
+            found = self.near(params["search.semantic"][:2000])[:50]
+        else:
+            found = self.matching(search) if search else self.filtered(params["filter"])
         if params.get("sort") == "cited_by_count:desc":
             found = sorted(found, key=lambda i: -len(self.cited_by[i]))
         size, cursor = int(params.get("per_page", 25)), params.get("cursor", "")

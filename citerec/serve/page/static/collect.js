@@ -16,10 +16,10 @@ export const change = changes => update({ collect: { ...now.collect, ...changes 
 // Asks what a collection takes, or starts it.
 /** @type {(start: boolean) => Promise<void>} */
 export async function plan(start) {
-  const { files, name } = now.collect,
+  const { files, name, semantic } = now.collect,
     body = new FormData();
   for (const file of files) body.append("files", file, file.name);
-  const asked = new URLSearchParams({ name, start: String(start) });
+  const asked = new URLSearchParams({ name, start: String(start), semantic: String(semantic) });
   change({ isBusy: true, fault: "" });
   try {
     const found = await ask(`page/collect?${asked}`, { method: "POST", body });

@@ -59,6 +59,7 @@ export const now = {
     isBusy: false,
     files: [],
     name: "",
+    semantic: false,
     plan: null,
     fault: "",
     status: null,

@@ -31,6 +31,11 @@ function references() {
     if (target.files.length) plan(false);
     target.value = "";
   };
+  /** @type {(event: any) => void} */
+  const switched = ({ target }) => {
+    change({ semantic: target.checked, plan: null });
+    if (now.collect.files.length) plan(false);
+  };
   return html`<p>The papers that your references cite, and those that cite them, become a corpus
       of this server.</p>
     <div class="file">
@@ -38,6 +43,8 @@ function references() {
       <label for="collect-files">${icon("file")} <span>Choose a list or a draft</span></label>
       <span class="hint">.bib, .ris, DOIs in a text; .docx, .pdf, .tex with its .bib</span>
     </div>
+    <label><input type="checkbox" id="collect-semantic" .checked=${now.collect.semantic}
+      @change=${switched} /> My draft cites nothing yet: search OpenAlex by its title and abstract</label>
     <p class="fault" role="alert">${now.collect.fault}</p>`;
 }
 
@@ -45,11 +52,16 @@ function planned() {
   const { plan: found, name, status, isBusy } = now.collect;
   if (isBusy) return html`<p class="hint busy">Reading…</p>`;
   if (!found || status?.code === null) return nothing;
-  const { references, service, estimate, is_update: isUpdate } = found;
+  const { references, service, estimate, semantic, is_update: isUpdate } = found;
   const renamed = onValue(value => change({ name: value }));
-  return html`<p>${references}. ${service}: ${estimate}.</p>
-    <p>Only ids and titles of the references are sent to ${service}: no draft, no abstract, no name
-      of a file.</p>
+  const around = semantic ? "Papers near your title and abstract" : references;
+  const sent = semantic
+    ? html`<p>Title and abstract of your draft, up to 2,000 characters, <b>are sent</b> to ${service}:
+        no other text, no name of a file.</p>`
+    : html`<p>Only ids and titles of the references are sent to ${service}: no draft, no abstract, no
+        name of a file.</p>`;
+  return html`<p>${around}. ${service}: ${estimate}.</p>
+    ${sent}
     <div class="field">
       <label for="collect-name">Name of the corpus</label>
       <input id="collect-name" maxlength="60" .value=${name} @input=${renamed} />
