@@ -281,6 +281,7 @@ def test_two_tabs_that_do_not_hear_of_each_other_lose_no_mark(
 
 def test_a_tab_that_only_loads_writes_nothing_and_has_its_draft(page: Any) -> None:
     find(page)
+    page.click(HIDE)  # so that the next list has another paper
     before = page.evaluate(RECORDS)
     other = page.context.new_page()
     other.goto(page.url)

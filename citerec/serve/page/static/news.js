@@ -1,7 +1,7 @@
 // What is new in a list: papers that the draft's lists of former days, or of another version of the
 // corpus, did not have. Each draft keeps the ids of its lists.
 
-import { keepChanges, state } from "./store.js";
+import { state } from "./store.js";
 
 const MOST_LISTS = 20;
 /** @type {News} */
@@ -10,26 +10,21 @@ export const NO_NEWS = { fresh: new Set(), since: null };
 /** @type {(at: number) => string} */
 const dateOf = at => new Date(at).toDateString();
 
-// Keeps the ids of a list with those of its day; a list for sentences is not one of the draft.
+// Adds the ids of a list to those of its day; a list for sentences is not one of the draft.
 /** @type {(version: string, rows: Row[]) => News} */
 export function recorded(version, rows) {
   const ids = rows.map(row => row.id),
     { index } = state,
-    now = Date.now();
-  if (state.mode !== "draft") {
-    keepChanges();
-    return NO_NEWS;
-  }
+    at = Date.now();
+  if (state.mode !== "draft") return NO_NEWS;
   /** @type {(one: Seen) => boolean} */
-  const isOfNow = one => one.version === version && dateOf(one.at) === dateOf(now);
+  const isOfNow = one => one.version === version && dateOf(one.at) === dateOf(at);
   const here = state.lists.filter(one => one.index === index);
   const former = here.filter(one => !isOfNow(one)),
     had = new Set(former.flatMap(one => one.ids));
-  const { at, ids: earlier } = here.find(isOfNow) ?? { at: now, ids: [] };
-  const today = new Set([...earlier, ...ids]);
+  const today = new Set([...here.filter(isOfNow).flatMap(one => one.ids), ...ids]);
   const others = state.lists.filter(one => one.index !== index || !isOfNow(one));
   state.lists = [...others, { index, version, at, ids: [...today] }].slice(-MOST_LISTS);
-  keepChanges();
   const since = former.at(-1)?.at ?? null;
   return { fresh: new Set(since === null ? [] : ids.filter(id => !had.has(id))), since };
 }

@@ -33,7 +33,8 @@ export const findLike = row =>
   find({ instead: { index: state.index, k: state.k, cited: [row.id] }, like: row.title });
 
 // Searches, and shows one list: the last order. Until it is there, the former list stays; without
-// one, empty rows hold its place.
+// one, empty rows hold its place. A page that only loads (no `push`) writes nothing: two tabs that
+// write at the same moment do not see each other, and one of the writes would be lost.
 /** @type {(how?: { push?: boolean, instead?: object, like?: string }) => Promise<void>} */
 export async function find({ push = true, instead, like = "" } = {}) {
   const { id } = state;
@@ -58,7 +59,7 @@ export async function find({ push = true, instead, like = "" } = {}) {
       const where = await whereIn(wanted, own.signal);
       if (own !== now.running) return;
       state.searched = true;
-      keep();
+      if (push) keep();
       step({ draft: state.id, found: null, where }, push ? "push" : "stay");
       presentWhere(where);
       bringUp();
@@ -69,6 +70,7 @@ export async function find({ push = true, instead, like = "" } = {}) {
     const rows = answer.rows.map(dressed);
     if (!instead) state.searched = true;
     const news = instead ? NO_NEWS : recorded(answer.version, rows);
+    if (push && !instead) keep();
     const found = { ...answer, ...news, like, wanted, rows, selected: new Set() };
     step({ draft: state.id, found }, push ? "push" : "stay");
     present(found);
@@ -101,6 +103,7 @@ export async function more() {
     const all = [...now.list.rows, ...added];
     const { selected, like } = now.list;
     const news = like ? NO_NEWS : recorded(answer.version, all);
+    if (!like) keep();
     const list = { ...answer, ...news, like, rows: all, selected, wanted };
     step({ draft: state.id, found: list }, "stay");
     now.list = list;

@@ -174,12 +174,6 @@ export function keep() {
   if (wasView) handlers.adopted();
 }
 
-// After a search, which may be that of a page that only loaded: two tabs that write at the same
-// moment do not see each other.
-export function keepChanges() {
-  if (JSON.stringify(state) !== kept.stored(keyOf(state.id))) keep();
-}
-
 export const isEmpty = () => !hasContent(state);
 export { drafts, tab };
 
