@@ -307,7 +307,7 @@ def markdown(windows: dict[str, Any]) -> str:
         "",
         "By keyboard alone in Chromium, at five widths, light and dark (`results/page.json`). Milliseconds from",
         "the first key of a task to what it shows; in brackets what axe-core finds then, of any impact. The list",
-        "of a search appears once, in its last order. The two cores also trained models then: times are upper bounds.",
+        "of a search appears once, in its last order. The two cores did other work, too: times are upper bounds.",
         "",
         f"| {' | '.join(head)} |",
         "|---" * len(head) + "|",
