@@ -18,17 +18,14 @@ from threading import Lock
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request
 from fastapi import Path as InPath
-from fastapi import Request as Sent
 from pydantic import BaseModel
 
 from citerec.bibliography.keys import title_key
 from citerec.errors import ConfigError, writing
 from citerec.files.atomic import replacing
-from citerec.request import Request
 from citerec.serve.guard import ProblemError
-from citerec.types import Json
 
 KEY = "key"
 REMOVED = "removed"
@@ -104,22 +101,6 @@ class Desk:
             if path := self._files().get(name):
                 path.replace(self.folder / REMOVED / path.name)
 
-    def requests(self, index: str) -> dict[str, Request]:
-        """Return what the page searches for each draft of a corpus that has a title."""
-        found = dict[str, Request]()
-        for name in self._files():
-            draft = self.read(name).draft
-            if draft["index"] == index and draft["title"].strip():
-                marks = draft["marks"].get(index, {})
-                found[name] = Request.of(
-                    title=draft["title"],
-                    abstract=draft["abstract"],
-                    cited=_ids(marks, "taken") + _ids(marks, "cited"),
-                    rejected=_ids(marks, "hidden"),
-                    explain=True,
-                )
-        return found
-
     def _files(self) -> dict[str, Path]:
         """Return the file of each draft; of two that a killed server left, the later one."""
         found = self.folder.glob("*-*.json")
@@ -135,15 +116,11 @@ class Desk:
                 os.fsync(file.fileno())
 
 
-def _ids(marks: Json, kind: str) -> list[str]:
-    return [paper["id"] for paper in marks.get(kind, ())]
-
-
 def _tag(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def _desk(request: Sent) -> Desk:
+def _desk(request: Request) -> Desk:
     """Return the desk of the server for those who have its key: other users of the machine reach the port, too."""
     desk: Desk | None = request.app.state.desk
     if desk is None:
