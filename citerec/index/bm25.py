@@ -254,12 +254,9 @@ class Bm25Builder:
 
     def remove(self, docids: Sequence[str]) -> None:
         """Remove the documents of papers of the old index, before others of the same ids are added."""
-        self._pending.result()
-        self._pending = self._pool.submit(
-            self._as_output_error, self._remove_all, docids
-        )
+        self._start(self._remove, docids)
 
-    def _remove_all(self, docids: Sequence[str]) -> None:
+    def _remove(self, docids: Sequence[str]) -> None:
         for docid in docids:
             term = java_class("org.apache.lucene.index.Term")(ID, docid)
             query = java_class("org.apache.lucene.search.TermQuery")(term)
@@ -277,10 +274,7 @@ class Bm25Builder:
                 documents.append((paper.id, text))
                 self._rows.append(row)
         self._papers += len(papers)
-        self._pending.result()
-        self._pending = self._pool.submit(
-            self._as_output_error, self._add_all, documents
-        )
+        self._start(self._add_all, documents)
 
     def finish(self, places: Rows | None = None) -> "Future[int]":
         """Start to complete Lucene's index and to store its postings; the result is the number of tokens.
@@ -291,8 +285,13 @@ class Bm25Builder:
         if places is not None:
             rows = places[rows]
             rows = rows[rows >= 0]
+        return self._start(self._finish, rows)
+
+    def _start(self, work: Callable[..., Any], argument: Any) -> "Future[Any]":
+        """Start some work of Lucene; OutputError if that before it failed."""
         self._pending.result()
-        return self._pool.submit(self._as_output_error, self._finish, rows)
+        self._pending = self._pool.submit(self._as_output_error, work, argument)
+        return self._pending
 
     def _finish(self, rows: Rows) -> int:
         folder = self._index / BM25

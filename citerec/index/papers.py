@@ -246,6 +246,12 @@ class Papers:
         self.table: pa.Table = open_table(path, SCHEMA)
         self.lookup = lookup
 
+    @property
+    def tables(self) -> Lookup:
+        """The tables of the index, which is built."""
+        assert self.lookup
+        return self.lookup
+
     def __len__(self) -> int:
         return self.table.num_rows
 
@@ -360,8 +366,7 @@ class Papers:
 
     def rows_of(self, docids: Sequence[str]) -> Rows:
         """Return the rows of docids, shape (len(docids),); -1 for a docid that is not in the index."""
-        assert self.lookup
-        pairs = zip(docids, self.lookup.ids.rows_of(docids), strict=True)
+        pairs = zip(docids, self.tables.ids.rows_of(docids), strict=True)
         found = [
             next((row for row in rows.tolist() if self._id(row) == docid), -1)
             for docid, rows in pairs

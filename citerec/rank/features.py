@@ -649,10 +649,9 @@ def written_by(papers: Papers, names: Sequence[str]) -> tuple[Rows, int]:
     (`same_person`); one of whom initials alone are known is taken for the same.
     """
     by_key = {key: name for name in reversed(names) if (key := name_key(name))}
-    lookup: Any = papers.lookup  # every index has one
     rows = list[int]()
     for (key, name), of_key in zip(
-        by_key.items(), lookup.authors.rows_of(by_key), strict=True
+        by_key.items(), papers.tables.authors.rows_of(by_key), strict=True
     ):
         family = key.rpartition(" ")[2]
         for row, authors in zip(
@@ -664,11 +663,8 @@ def written_by(papers: Papers, names: Sequence[str]) -> tuple[Rows, int]:
                 for a in authors
                 if family in a.lower().replace("'", "") or not a.isascii()
             )
-            rows += (
-                [row]
-                if {same_person(name, author) for author in near} & {True, None}
-                else []
-            )
+            if {same_person(name, author) for author in near} & {True, None}:
+                rows.append(row)
     return np.array(sorted(rows), np.int32), len(by_key)
 
 

@@ -58,7 +58,7 @@ from citerec.serve.service import (
     answer,
     stopping,
 )
-from citerec.types import BIBLIOGRAPHIC
+from citerec.types import BIBLIOGRAPHIC, Json
 
 MAX_OFFSET = 50_000
 MAX_ERRORS = 20  # faults of one request that an answer names
@@ -170,7 +170,7 @@ class FoundPaper(BriefPaper):
     score: float  # of BM25
 
 
-texts: dict[str, Any] = dict.fromkeys(("abstract", *BIBLIOGRAPHIC), (str, ...))
+texts: Json = dict.fromkeys(("abstract", *BIBLIOGRAPHIC), (str, ...))
 # all that a corpus states
 FullPaper = create_model("FullPaper", __base__=BriefPaper, **texts)
 
@@ -328,7 +328,7 @@ async def search(
     limit: Limit = 20,
     offset: Offset = 0,
     as_typed: bool = False,
-) -> dict[str, Any]:
+) -> Json:
     """Search the titles and abstracts by keywords (BM25), best first; a paper need not have all keywords.
 
     With `as_typed`, the last word may be the start of one.
@@ -337,7 +337,7 @@ async def search(
         year_min=year_min, year_max=year_max, author=author, venue=venue
     )
 
-    def work(opened: OpenIndex) -> dict[str, Any]:
+    def work(opened: OpenIndex) -> Json:
         hits = opened.default.corpus.search(
             q, k=limit + 1, offset=offset, filter=bounds, as_typed=as_typed
         )
@@ -362,10 +362,10 @@ async def paper(
     limit: Limit = 100,
     references_offset: Offset = 0,
     cited_by_offset: Offset = 0,
-) -> dict[str, Any]:
+) -> Json:
     """Return a paper by its id or DOI (`DOI:10....`), with its references and citing papers, most cited first."""
 
-    def work(opened: OpenIndex) -> dict[str, Any]:
+    def work(opened: OpenIndex) -> Json:
         corpus = opened.default.corpus
         paper = corpus.paper(id).paper
         return {
@@ -382,10 +382,10 @@ async def paper(
 
 
 @api.post("/connections", response_model=ConnectionsAnswer)
-async def connections(request: Request, body: ConnectionsRequest) -> dict[str, Any]:
+async def connections(request: Request, body: ConnectionsRequest) -> Json:
     """Return how papers of a list are connected, and the prior and derivative works of the list."""
 
-    def work(opened: OpenIndex) -> dict[str, Any]:
+    def work(opened: OpenIndex) -> Json:
         found = opened.default.corpus.connections(body.ids, k=body.k)
         prior, derivative = (
             [asdict(paper) | {"links": links} for paper, links in works]
@@ -412,7 +412,7 @@ async def healthz() -> dict[str, str]:
 
 @health.head("/readyz", include_in_schema=False)
 @health.get("/readyz")
-async def readyz(service: Served) -> dict[str, Any]:
+async def readyz(service: Served) -> Json:
     """Say whether requests are answered."""
     if service.is_closed:
         raise stopping()

@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 from secrets import token_hex
 from threading import Lock
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 from fastapi import APIRouter, Depends, Request
@@ -26,6 +26,7 @@ from citerec.bibliography.keys import title_key
 from citerec.errors import ConfigError, writing
 from citerec.files.atomic import replacing
 from citerec.serve.guard import ProblemError
+from citerec.types import Json
 
 KEY = "key"
 REMOVED = "removed"
@@ -36,7 +37,7 @@ router = APIRouter(prefix="/desk", include_in_schema=False)
 class DeskDraft(BaseModel):
     """A draft as the page has it, and the tag of the file that it knows."""
 
-    draft: dict[str, Any]
+    draft: Json
     tag: str = ""
 
 
@@ -139,7 +140,7 @@ Id = Annotated[str, InPath(pattern="^[a-z0-9]{1,40}$")]
 
 
 @router.get("")
-def tags(desk: Opened) -> dict[str, Any]:
+def tags(desk: Opened) -> Json:
     """Return where the desk is, and the tag of each draft."""
     return {"folder": str(desk.folder), "tags": desk.tags()}
 
