@@ -32,8 +32,9 @@ from citerec.collect.zotero import save_papers
 from citerec.errors import CiterecError, OutputError
 from citerec.export import Format, pieces
 from citerec.search import SearchFilter
-from citerec.serve import ServeConfig, desk, page, scholar
+from citerec.serve import ServeConfig, page, scholar
 from citerec.serve.collector import Collector
+from citerec.serve.desk import Desk
 from citerec.serve.guard import MAX_HEADERS, Guard, ProblemError
 from citerec.serve.requests import (
     PROBLEMS,
@@ -116,7 +117,7 @@ health = APIRouter(tags=["health"])
 
 
 def create_app(
-    service: Service, drafts: desk.Desk | None = None, collections: Path | None = None
+    service: Service, drafts: Desk | None = None, collections: Path | None = None
 ) -> FastAPI:
     """Return the application over the open indexes of a service; closing the service is the caller's task."""
     app = FastAPI(
@@ -128,11 +129,13 @@ def create_app(
         responses=PROBLEMS,
     )
     app.state.service, app.state.metrics = service, Metrics(service)
-    app.state.desk = drafts
+    app.state.keeps = drafts is not None
     app.state.collects = collections is not None
+    if drafts:
+        app.include_router(drafts.router)
     if collections:
         app.include_router(Collector(collections, service).router)
-    for router in (api, scholar.router, health, page.router, desk.router):
+    for router in (api, scholar.router, health, page.router):
         app.include_router(router)
     for kind in (CiterecError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _on_error)

@@ -80,7 +80,7 @@ def page(request: Request, service: Served) -> Response:
     """Return the page; it holds nothing of the corpora, which its scripts ask for."""
     filled = {
         "version": version("citerec"),
-        "desk": request.app.state.desk is not None,
+        "desk": request.app.state.keeps,
         "collect": request.app.state.collects,
         "static": f"static/{DIGEST}",
         "scripts": SCRIPTS,
