@@ -254,7 +254,7 @@ class Bm25Builder:
 
     def remove(self, docids: Sequence[str]) -> None:
         """Remove the documents of papers of the old index, before others of the same ids are added."""
-        self._start(self._remove, docids)
+        self._start(lambda: self._remove(docids))
 
     def _remove(self, docids: Sequence[str]) -> None:
         for docid in docids:
@@ -274,7 +274,7 @@ class Bm25Builder:
                 documents.append((paper.id, text))
                 self._rows.append(row)
         self._papers += len(papers)
-        self._start(self._add_all, documents)
+        self._start(lambda: self._add_all(documents))
 
     def finish(self, places: Rows | None = None) -> "Future[int]":
         """Start to complete Lucene's index and to store its postings; the result is the number of tokens.
@@ -285,12 +285,12 @@ class Bm25Builder:
         if places is not None:
             rows = places[rows]
             rows = rows[rows >= 0]
-        return self._start(self._finish, rows)
+        return self._start(lambda: self._finish(rows))
 
-    def _start(self, work: Callable[..., Any], argument: Any) -> "Future[Any]":
+    def _start(self, work: Callable[[], Any]) -> "Future[Any]":
         """Start some work of Lucene; OutputError if that before it failed."""
         self._pending.result()
-        self._pending = self._pool.submit(self._as_output_error, work, argument)
+        self._pending = self._pool.submit(self._as_output_error, work)
         return self._pending
 
     def _finish(self, rows: Rows) -> int:
@@ -307,10 +307,10 @@ class Bm25Builder:
         finally:
             reader.close()
 
-    def _as_output_error(self, work: Callable[..., Any], *arguments: Any) -> Any:
+    def _as_output_error(self, work: Callable[[], Any]) -> Any:
         """Do some work of Lucene; a Java exception becomes an OutputError."""
         try:
-            return work(*arguments)
+            return work()
         except Exception as error:
             if not is_java_exception(error):
                 raise

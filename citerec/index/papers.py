@@ -27,6 +27,7 @@ from citerec.files.arrays import (
     Years,
     batched,
     check_rows,
+    concatenated,
     open_array,
     save_array,
 )
@@ -285,7 +286,7 @@ class Papers:
             np.frombuffer(c.buffers()[1], np.int32, len(c), 4 * c.offset)
             for c in chunks
         ]
-        return np.concatenate([*years, np.zeros(0, np.int32)])
+        return concatenated(years, np.int32)
 
     @cached_property
     def retracted(self) -> Rows:
@@ -354,7 +355,7 @@ class Papers:
             else _NO_TEXTS
         )
         counts = [np.diff(_ends(chunk)) for chunk in chunks]
-        return names, np.concatenate([*counts, np.zeros(0, np.int64)])
+        return names, concatenated(counts, np.int64)
 
     def batches(self) -> Iterator[Any]:
         """Yield the papers as Arrow batches of `BATCH` rows, of which the last may be shorter; nothing is copied."""

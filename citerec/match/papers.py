@@ -23,7 +23,7 @@ from rapidfuzz.distance import Levenshtein
 
 from citerec.bibliography.entry import Entry, PaperList, differ_in_doi
 from citerec.bibliography.keys import doi_of, id_key, name_key, paper_doi, title_key
-from citerec.files.arrays import Rows
+from citerec.files.arrays import Rows, concatenated
 from citerec.index.papers import BATCH, Lookup, Papers, Table, codes_of
 from citerec.rules.eligible import query_rows
 from citerec.types import Paper, Query, QueryKind
@@ -397,7 +397,7 @@ def _similar_in(titles: Sequence[str], papers: Papers) -> dict[str, SimilarTitle
     """Return the rows of a corpus with an equal or similar title, by title: those that share a code."""
     codes = sorted({code for title in titles for code in title_codes(title)})
     found = papers.tables.titles.rows_of(codes)
-    rows = np.unique(np.concatenate([np.zeros(0, np.int32), *found]))
+    rows = np.unique(concatenated(found, np.int32))
     texts = papers.texts("title", rows).to_pylist()
     return similar_titles(titles, zip(rows.tolist(), texts, strict=True))
 

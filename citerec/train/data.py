@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from citerec.errors import ConfigError
 from citerec.evaluation.protocol import load_eval_set
-from citerec.files.arrays import Counts, Flags, Floats, Rows, batched
+from citerec.files.arrays import Counts, Flags, Floats, Rows, batched, concatenated
 from citerec.index.folder import IndexFolder
 from citerec.index.papers import NO_YEAR, no_later
 from citerec.index.splits import gold_citations
@@ -51,7 +51,7 @@ class Lists:
     def each(cls, lists: Sequence[Rows]) -> Self:
         """Build them from an array each."""
         ends = np.cumsum([0, *map(len, lists)], dtype=np.int64)
-        return cls(ends, np.concatenate([np.zeros(0, np.int32), *lists]))
+        return cls(ends, concatenated(lists, np.int32))
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
