@@ -58,6 +58,11 @@ def concatenated(arrays: "Iterable[npt.NDArray[Any]]", kind: Any) -> "npt.NDArra
     return np.concatenate([np.zeros(0, kind), *arrays])
 
 
+def offsets(lengths: "npt.ArrayLike") -> "Counts":
+    """Return where each list of a CSR structure begins, and where the last ends, shape (lists + 1,)."""
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
 def check_rows(
     name: str, rows: "npt.NDArray[np.integer]", end: int, *, distinct: bool = False
 ) -> None:

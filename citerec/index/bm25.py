@@ -38,6 +38,7 @@ from citerec.files.arrays import (
     Rows,
     batched,
     check_ends,
+    offsets,
     open_array,
     save_array,
 )
@@ -332,8 +333,6 @@ def _write_postings(folder: Path, lucene: _Listed, documents: int) -> int:
     """Write the postings of an index; return the number of its tokens."""
     terms, dfs, docs, freqs = lucene
     folder.mkdir()
-    indptr = np.concatenate([[0], np.cumsum(dfs, dtype=np.int64)])
-    ends = np.cumsum([0, *map(len, terms)], dtype=np.int64)
     kind = np.uint8 if freqs.max(initial=0) <= np.iinfo(np.uint8).max else np.int32
     lengths = np.zeros(documents)
     pairs = zip(batched(docs, _AT_ONCE), batched(freqs, _AT_ONCE), strict=True)
@@ -342,8 +341,8 @@ def _write_postings(folder: Path, lucene: _Listed, documents: int) -> int:
     tokens = lengths.astype(np.int64)
     arrays = {
         "terms": np.frombuffer(b"".join(terms), np.uint8),
-        "ends": ends,
-        "indptr": indptr,
+        "ends": offsets([*map(len, terms)]),
+        "indptr": offsets(dfs),
         "docs": docs,
         "freqs": freqs.astype(kind),
         "norms": byte_of_length(tokens),
