@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import exp
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 from citerec.display import percentage, plural, some_of, visible
 from citerec.errors import ConfigError
@@ -19,6 +19,7 @@ from citerec.types import (
     CandidateSet,
     Eligibility,
     Hits,
+    Json,
     Paper,
     Query,
     QueryKind,
@@ -72,7 +73,7 @@ class Recommendations(Result, Sequence[Recommendation]):
         reason = self.empty_reason if rest or not self else empty_reason
         return replace(self, recommendations=rest, empty_reason=reason)
 
-    def to_dicts(self, fields: Sequence[str] = ()) -> list[dict[str, Any]]:
+    def to_dicts(self, fields: Sequence[str] = ()) -> list[Json]:
         """Return one dict per paper, with the keys of `citerec recommend --format json`.
 
         Args:

@@ -19,7 +19,6 @@ from support.types import Invoke, MonkeyPatch
 from citerec.collect import client as client_module
 from citerec.collect import watch as watch_module
 from citerec.collect.feed import PASSWORD
-from citerec.serve.desk import Desk, DeskDraft
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 SEED = "khattab2020colbert"
@@ -270,26 +269,6 @@ def test_a_mail_over_the_network_is_encrypted(
     assert server.mails == []
 
 
-def test_drafts_of_a_desk_are_followed(watched: Watched) -> None:
-    desk = Desk(watched.folder / "desk")
-    taken = {"id": "W1000", "title": "One", "year": 2020}
-    marks = {"mine": {"taken": [taken], "cited": [], "hidden": []}}
-    draft = {"title": TITLE, "abstract": "", "index": "mine", "marks": marks}
-    desk.put("a1", DeskDraft(draft=draft))
-    desk.put("b2", DeskDraft(draft={**draft, "index": "another"}))
-    desk.put("c3", DeskDraft(draft={**draft, "title": " ", "marks": {}}))
-    watched.arguments = ["watch", "corpora/mine", "--desk", "desk", "--k", "60"]
-
-    first = watched.run()
-    watched.publish(new("a"))
-    second = watched.run()
-
-    assert (first[0], second[0]) == (0, 0), second[2]
-    assert second[1].count("part a") == 1
-    kept = json.loads((watched.folder / "new-papers.atom.json").read_text())
-    assert [name.split()[0] for name in kept["drafts"]] == ["a1"]
-
-
 def test_only_ids_are_sent(watched: Watched) -> None:
     watched.run()
     watched.server.requests.clear()
@@ -313,7 +292,7 @@ def test_only_ids_are_sent(watched: Watched) -> None:
     ("arguments", "words"),
     [
         (["corpora/none", "--query", "draft.md"], "no finished collection"),
-        (["corpora/mine"], "there is no draft"),
+        (["corpora/mine"], "'--query'"),
         (["corpora/mine", "--query", "none.md"], "none.md"),
         (["corpora/mine", "--query", "draft.md", "--index", "none"], "none"),
         (["corpora/mine", "--query", "draft.md", "--feed", "none/x.atom"], "no folder"),

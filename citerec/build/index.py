@@ -624,10 +624,7 @@ def _write_tables(
 ) -> None:
     """Write tables, graph and the order of docids; count the papers. Those that were added are removed from `part`."""
     years = Papers(folder / PAPERS).years
-    before = None
-    if old and (places[: len(old.papers)] >= 0).all():
-        before = old.graph, old.manifest.counts
-    graph = write_graph(folder / CITATIONS, collector.rows, years, before)
+    graph = write_graph(folder / CITATIONS, collector.rows, years)
     counts = Papers(folder / PAPERS).counts()
     stated = open_table(folder / CITATIONS / REFERENCES, STATED)
     counts["with_citations"] = len(stated)

@@ -9,7 +9,6 @@ from citerec.cli.console import ConsoleOutput, check_output, write_lines
 from citerec.cli.index import default_index
 from citerec.cli.options import open_named, settings_options
 from citerec.collect.feed import WatchConfig
-from citerec.errors import ConfigError, extra
 
 
 @settings_options
@@ -19,13 +18,8 @@ def watch(
     ],
     *,
     query: Annotated[
-        list[Path] | None,
-        typer.Option(help="A file with a draft; may be repeated."),
-    ] = None,
-    desk: Annotated[
-        Path | None,
-        typer.Option(help="A folder of serve --desk: its drafts for this corpus."),
-    ] = None,
+        list[Path], typer.Option(help="A file with a draft; may be repeated.")
+    ],
     index: Annotated[
         Path | None,
         typer.Option(help="Its index; indexes/<corpus name> by default."),
@@ -52,16 +46,8 @@ def watch(
     check_output(feed)
     drafts = {
         str(file.resolve()): Request.of(read_queries(file), explain=True)
-        for file in query or ()
+        for file in query
     }
-    if desk:
-        with extra("serve"):
-            from citerec.serve.desk import Desk
-        drafts |= Desk(desk).requests(target.name)
-    if not drafts:
-        raise ConfigError(
-            "there is no draft; name one by --query FILE or --desk FOLDER"
-        )
     load(hide_optional=True)
     console.log(f"only ids are sent to {plan.service.title}; no draft, no path")
     with console.progress() as progress:

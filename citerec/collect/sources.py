@@ -15,7 +15,7 @@ from urllib.parse import quote
 from citerec.bibliography.fields import Fields
 from citerec.bibliography.keys import plain_text
 from citerec.collect.client import Client, RefusedError, Service
-from citerec.corpus.readers.files import KEYS
+from citerec.corpus.readers.files import KEYS, ToPaper
 from citerec.corpus.readers.json_formats import JSON_FORMATS
 from citerec.errors import BadRecordError, InvalidValueError
 from citerec.files.arrays import batched
@@ -122,7 +122,7 @@ class _Works:
         }
 
 
-def _work(raw: Json, read: Callable[[Fields], Paper]) -> Paper | None:
+def _work(raw: Json, read: ToPaper) -> Paper | None:
     """Return the work of a JSON object; None if its id or title is missing, or a field has a wrong type."""
     try:
         paper = read(Fields(raw, Path(), 0))

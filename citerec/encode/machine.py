@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+
+from citerec.types import Json
 
 TOOL_SECONDS = 5
 GPU_FILES = ("nvidiactl", "dxg", "kfd")  # in /dev: NVIDIA, Windows' GPUs in WSL, AMD
@@ -89,7 +90,7 @@ def runs(command: list[str], seconds: float) -> tuple[bool, str]:
     )
 
 
-def provenance(settings: dict[str, Any]) -> dict[str, Any]:
+def provenance(settings: Json) -> Json:
     """Return what is needed to reproduce a result, as JSON values: versions, machine, settings, commit."""
     return {
         "versions": {"python": platform.python_version()} | versions(PACKAGES),

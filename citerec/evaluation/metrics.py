@@ -106,6 +106,9 @@ def per_query(run: Run, qrels: Qrels, extra: Sequence[str] = ()) -> dict[str, Fl
     trec_eval; all other metrics take each grade from 1 as relevant. ValueError if there is no query, or a query without
     gold.
     """
+    from ranx.meta.evaluate import extract_metric_and_params
+    from ranx.metrics import metric_switch
+
     if not qrels or not all(qrels.values()):
         raise ValueError(
             "qrels need at least one query, and every query at least one paper"
@@ -117,8 +120,10 @@ def per_query(run: Run, qrels: Qrels, extra: Sequence[str] = ()) -> dict[str, Fl
         gold, ranked = _as_arrays(run, qrels, part)
         with _RANX:
             for name in names:
-                function, depth, level = _ranx_metric(name)
-                parts[name].append(function(gold, ranked, depth, level))
+                # depth: 0 for all; the persistence of rbp
+                metric, depth, least = extract_metric_and_params(name)
+                measure: Any = metric_switch(metric)
+                parts[name].append(measure(gold, ranked, depth, least))
     return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
 
@@ -264,12 +269,3 @@ def _as_arrays(run: Run, qrels: Qrels, qids: Sequence[str]) -> tuple[Floats, Flo
             top = [numbers.get(docid, -1) for docid in ranking.ids[:RANKING_DEPTH]]
             ranked[row, : len(top), 0] = top
     return gold, ranked
-
-
-def _ranx_metric(name: str) -> tuple[Any, float, int]:
-    """Return ranx's function of a metric, its depth (0 for all; the persistence of rbp) and the least relevance."""
-    from ranx.meta.evaluate import extract_metric_and_params
-    from ranx.metrics import metric_switch
-
-    metric, depth, level = extract_metric_and_params(name)
-    return metric_switch(metric), depth, level

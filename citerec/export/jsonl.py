@@ -8,7 +8,7 @@ import orjson
 from citerec.bibliography.keys import paper_doi
 from citerec.errors import ConfigError
 from citerec.export import Result
-from citerec.types import BIBLIOGRAPHIC, Paper
+from citerec.types import BIBLIOGRAPHIC, Json, Paper
 
 # additional fields, written on request
 FIELDS = ("title", "year", "authors", "venue", *BIBLIOGRAPHIC, "retracted", "abstract")
@@ -42,7 +42,7 @@ def lines(results: Iterable[Result], fields: Sequence[str] = ()) -> Iterator[str
         yield orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE).decode()
 
 
-def place(result: Result) -> dict[str, Any]:
+def place(result: Result) -> Json:
     """Return the sentence that was searched, its section and its sureness; nothing for a draft."""
     query = result.query
     sureness = result.sureness
@@ -50,7 +50,7 @@ def place(result: Result) -> dict[str, Any]:
     return texts | {"sureness": sureness} if query.is_sentence else {}
 
 
-def items(result: Result, fields: Sequence[str] = ()) -> list[dict[str, Any]]:
+def items(result: Result, fields: Sequence[str] = ()) -> list[Json]:
     """Return one query's recommendations as JSON values, with the additional `fields` (of `FIELDS`)."""
     return [
         {

@@ -1,6 +1,6 @@
 """Arrays of an index: what a number in them means, how they are saved, opened and checked."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,16 @@ def batched(items: Any, size: int) -> Iterator[Any]:
     """Yield the items of a sequence, a range or an array in parts of the same type; the last part may be shorter."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
+
+
+def concatenated(arrays: "Iterable[npt.NDArray[Any]]", kind: Any) -> "npt.NDArray[Any]":
+    """Return arrays one after the other; of none, an empty one of a type."""
+    return np.concatenate([np.zeros(0, kind), *arrays])
+
+
+def offsets(lengths: "npt.ArrayLike") -> "Counts":
+    """Return where each list of a CSR structure begins, and where the last ends, shape (lists + 1,)."""
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
 def check_rows(

@@ -21,7 +21,7 @@ from typing import Self
 
 import numpy as np
 
-from citerec.files.arrays import Counts, Flags, Floats, Rows, Years
+from citerec.files.arrays import Counts, Flags, Floats, Rows, Years, offsets
 from citerec.index.folder import IndexFolder
 from citerec.index.graph import UNDATED, CitedBy, Graph
 from citerec.index.papers import NO_YEAR
@@ -131,9 +131,7 @@ def citations_of(graph: Graph, citing: Flags) -> Graph:
     """Return the graph of the citations that flagged papers make; the others cite nothing."""
     keep = citing[graph.citing]
     degrees = np.where(citing, np.diff(graph.indptr), 0)
-    return Graph(
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)]), graph.indices[keep]
-    )
+    return Graph(offsets(degrees), graph.indices[keep])
 
 
 class TemporalGraph:

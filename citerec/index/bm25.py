@@ -38,6 +38,7 @@ from citerec.files.arrays import (
     Rows,
     batched,
     check_ends,
+    offsets,
     open_array,
     save_array,
 )
@@ -254,12 +255,9 @@ class Bm25Builder:
 
     def remove(self, docids: Sequence[str]) -> None:
         """Remove the documents of papers of the old index, before others of the same ids are added."""
-        self._pending.result()
-        self._pending = self._pool.submit(
-            self._as_output_error, self._remove_all, docids
-        )
+        self._start(lambda: self._remove(docids))
 
-    def _remove_all(self, docids: Sequence[str]) -> None:
+    def _remove(self, docids: Sequence[str]) -> None:
         for docid in docids:
             term = java_class("org.apache.lucene.index.Term")(ID, docid)
             query = java_class("org.apache.lucene.search.TermQuery")(term)
@@ -277,10 +275,7 @@ class Bm25Builder:
                 documents.append((paper.id, text))
                 self._rows.append(row)
         self._papers += len(papers)
-        self._pending.result()
-        self._pending = self._pool.submit(
-            self._as_output_error, self._add_all, documents
-        )
+        self._start(lambda: self._add_all(documents))
 
     def finish(self, places: Rows | None = None) -> "Future[int]":
         """Start to complete Lucene's index and to store its postings; the result is the number of tokens.
@@ -291,8 +286,13 @@ class Bm25Builder:
         if places is not None:
             rows = places[rows]
             rows = rows[rows >= 0]
+        return self._start(lambda: self._finish(rows))
+
+    def _start(self, work: Callable[[], Any]) -> "Future[Any]":
+        """Start some work of Lucene; OutputError if that before it failed."""
         self._pending.result()
-        return self._pool.submit(self._as_output_error, self._finish, rows)
+        self._pending = self._pool.submit(self._as_output_error, work)
+        return self._pending
 
     def _finish(self, rows: Rows) -> int:
         folder = self._index / BM25
@@ -308,10 +308,10 @@ class Bm25Builder:
         finally:
             reader.close()
 
-    def _as_output_error(self, work: Callable[..., Any], *arguments: Any) -> Any:
+    def _as_output_error(self, work: Callable[[], Any]) -> Any:
         """Do some work of Lucene; a Java exception becomes an OutputError."""
         try:
-            return work(*arguments)
+            return work()
         except Exception as error:
             if not is_java_exception(error):
                 raise
@@ -333,8 +333,6 @@ def _write_postings(folder: Path, lucene: _Listed, documents: int) -> int:
     """Write the postings of an index; return the number of its tokens."""
     terms, dfs, docs, freqs = lucene
     folder.mkdir()
-    indptr = np.concatenate([[0], np.cumsum(dfs, dtype=np.int64)])
-    ends = np.cumsum([0, *map(len, terms)], dtype=np.int64)
     kind = np.uint8 if freqs.max(initial=0) <= np.iinfo(np.uint8).max else np.int32
     lengths = np.zeros(documents)
     pairs = zip(batched(docs, _AT_ONCE), batched(freqs, _AT_ONCE), strict=True)
@@ -343,8 +341,8 @@ def _write_postings(folder: Path, lucene: _Listed, documents: int) -> int:
     tokens = lengths.astype(np.int64)
     arrays = {
         "terms": np.frombuffer(b"".join(terms), np.uint8),
-        "ends": ends,
-        "indptr": indptr,
+        "ends": offsets([*map(len, terms)]),
+        "indptr": offsets(dfs),
         "docs": docs,
         "freqs": freqs.astype(kind),
         "norms": byte_of_length(tokens),

@@ -41,6 +41,7 @@ from citerec.index.contexts import CONTEXTS, Contexts, open_contexts
 from citerec.index.graph import Graph, open_graph
 from citerec.index.papers import Papers, open_lookup
 from citerec.index.splits import FOLDER as SPLITS_FOLDER
+from citerec.types import Json
 
 PathLike = str | os.PathLike[str]
 FORMAT = 5
@@ -71,9 +72,9 @@ class Manifest:
     name: str = Field(pattern=r"^[^/]*[^/.][^/]*$")  # a part of the paths of reports
     created: str  # ISO 8601, UTC
     citerec: str  # version that built it
-    corpus: dict[str, Any]  # path, format, sha256, files
+    corpus: Json  # path, format, sha256, files
     counts: dict[str, int]
-    settings: dict[str, Any]  # per part: bm25, splits, encoder
+    settings: Json  # per part: bm25, splits, encoder
     checksums: dict[str, str]  # sha256 of each other file, by path within the folder
     format: int = FORMAT
 

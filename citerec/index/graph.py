@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from citerec.files.arrays import (
     Counts,
     Rows,
     Years,
-    batched,
     check_ends,
     check_rows,
     open_array,
@@ -34,7 +32,6 @@ INDPTR = "indptr.npy"
 INDICES = "indices.npy"
 CITED_BY = ("cited_by_indptr.npy", "cited_by_indices.npy", "cited_by_years.npy")
 MAX_CITING = 1000  # citing papers of one paper that a query reads
-_AT_ONCE = 8  # batches of references that are in memory at once
 UNDATED = np.iinfo(np.int16).max  # in place of an unknown year: not before any year
 STATED = pa.schema([("row", pa.int32()), ("references", pa.list_(pa.string()))])
 
@@ -120,24 +117,23 @@ class Graph:
         """Return the transpose, stored or computed; `years` holds the year of each paper, `NO_YEAR` where unknown."""
         if self.transpose:
             return self.transpose
-        dated = np.where(
-            years == NO_YEAR, UNDATED, np.minimum(years, UNDATED - 1)
-        ).astype(np.int16)
-        indptr, indices = _transposed(self.indptr, self.indices)
-        # the papers by year: then the years of lists rise
-        order = np.argsort(dated, kind="stable")
-        by_year, lengths = gathered(self.indptr, self.indices, order)
-        _, places = _transposed(np.concatenate([[0], np.cumsum(lengths)]), by_year)
-        return CitedBy(indptr, indices, dated[order][places])
+        from scipy.sparse import csr_array
 
-
-def _transposed(indptr: Counts, indices: Rows) -> tuple[Counts, Rows]:
-    from scipy.sparse import csr_array
-
-    papers = len(indptr) - 1
-    ones: Any = np.ones(len(indices), np.int8)
-    columns = csr_array((ones, indices, indptr), shape=(papers, papers)).tocsc()
-    return columns.indptr.astype(np.int64), columns.indices.astype(np.int32)
+        papers = len(self.indptr) - 1
+        ones: Any = np.ones(len(self.indices), np.int8)
+        graph = csr_array((ones, self.indices, self.indptr), shape=(papers, papers))
+        columns = graph.tocsc()
+        dated = np.where(years == NO_YEAR, UNDATED, np.minimum(years, UNDATED - 1))
+        # a matrix of cited papers and years, whose columns are sorted within each row
+        by_year = csr_array(
+            (ones, dated[columns.indices], columns.indptr), shape=(papers, UNDATED + 1)
+        )
+        by_year.sort_indices()
+        return CitedBy(
+            columns.indptr.astype(np.int64),
+            columns.indices.astype(np.int32),
+            by_year.indices.astype(np.int16),
+        )
 
 
 def gathered(
@@ -206,34 +202,49 @@ def write_references(folder: Path) -> Generator[Callable[[int, Sequence[str]], N
 
 
 def write_graph(
-    folder: Path,
-    rows: Mapping[str, int],
-    years: Years | Sequence[int],
-    before: tuple[Graph, Mapping[str, int]] | None = None,
+    folder: Path, rows: Mapping[str, int], years: Years | Sequence[int]
 ) -> dict[str, int]:
     """Write the graph of the references in a folder that `write_references` filled; return the counts of references.
 
-    Args:
-        folder: The folder.
-        rows: The rows of all docids of the corpus, rising.
-        years: Those of the rows, `NO_YEAR` where unknown.
-        before: The graph of the first papers, as it was without the others, and its counts: only what they cite of the
-            others is looked up.
+    `rows` holds the row of each docid of the corpus, rising, `years` those of the rows, `NO_YEAR` where unknown.
     """
-    first = len(before[0].indptr) - 1 if before else 0
-    graph, counts = _linked(folder, rows, first)
-    if before:
-        old, old_counts = before
-        counts["self_citations"] += old_counts["self_citations"]
-        unknown = old_counts["unknown_references"] - int(graph.indptr[first])
-        counts["unknown_references"] += unknown
-        # the rows of what is cited rise: those of added papers come last
-        ends = np.append(old.indptr[1:], np.full(len(rows) - first, old.indptr[-1]))
-        indices = np.insert(old.indices, ends[graph.citing], graph.indices)
-        graph = Graph(np.append(0, ends) + graph.indptr, indices)
-    counts["citations"] = len(graph.indices)
-    stated = counts.pop("stated")
-    counts["repeated_references"] = stated - sum(counts.values())
+    from scipy.sparse import coo_array
+
+    batches = open_table(folder / REFERENCES, STATED).to_batches()
+    lists = [batch["references"].flatten() for batch in batches]
+    stated = pa.chunked_array(lists, pa.string())
+    docids = pa.array([*rows], pa.string())
+    found = pc.index_in(stated, value_set=docids)  # pyright: ignore[reportAttributeAccessIssue]
+    cited_rows: Rows = found.fill_null(-1).to_numpy()
+    papers = len(rows)
+    degrees = np.zeros(papers + 1, np.int64)
+    indices = np.empty(len(stated), np.int32)
+    counts = Counter(self_citations=0, unknown_references=0, citations=0)
+    start = 0
+    for batch, texts in zip(batches, lists, strict=True):
+        of_batch = cited_rows[start : start + len(texts)]
+        start += len(texts)
+        # those that are unknown get numbers of their own, behind the rows
+        others = papers + texts.dictionary_encode().indices.to_numpy()
+        columns = np.where(of_batch < 0, others, of_batch)
+        lengths = batch["references"].value_lengths().to_numpy()
+        places = np.repeat(np.arange(len(batch)), lengths)
+        ones = np.ones(len(texts), np.bool_)
+        shape = (len(batch), papers + len(texts))
+        # each once, rising
+        matrix: Any = coo_array((ones, (places, columns)), shape).tocsr()
+        citing = np.repeat(batch["row"].to_numpy(), np.diff(matrix.indptr))
+        is_known = matrix.indices < papers
+        is_self = matrix.indices == citing
+        is_citation = is_known & ~is_self
+        counts["unknown_references"] += int(np.count_nonzero(~is_known))
+        counts["self_citations"] += int(np.count_nonzero(is_self))
+        end = counts["citations"] + int(np.count_nonzero(is_citation))
+        indices[counts["citations"] : end] = matrix.indices[is_citation]
+        counts["citations"] = end
+        np.add.at(degrees, citing[is_citation] + 1, 1)
+    counts["repeated_references"] = len(stated) - counts.total()
+    graph = Graph(np.cumsum(degrees), indices[: counts["citations"]])
     transpose = graph.transposed(np.asarray(years, np.int32))
     arrays = (
         graph.indptr,
@@ -244,55 +255,4 @@ def write_graph(
     )
     for name, content in zip((INDPTR, INDICES, *CITED_BY), arrays, strict=True):
         save_array(folder / name, content)
-    return counts
-
-
-def _linked(
-    folder: Path, rows: Mapping[str, int], first: int
-) -> tuple[Graph, dict[str, int]]:
-    """Return the graph of the references in a folder, and the counts of these; `stated` is the number of all.
-
-    Of the papers before the row `first`, references to others of them are left out.
-    """
-    from scipy.sparse import coo_array
-
-    batches = open_table(folder / REFERENCES, STATED).to_batches()
-    added = pa.array([*islice(rows, first, None)], pa.string())
-    counts = Counter(self_citations=0, unknown_references=0)
-    counts["stated"] = sum(len(batch["references"].flatten()) for batch in batches)
-    degrees = np.zeros(len(rows) + 1, np.int64)
-    indices = np.empty(counts["stated"], np.int32)
-    end = 0
-    for group in batched(batches, _AT_ONCE):
-        texts = pa.concat_arrays([batch["references"].flatten() for batch in group])
-        pairs = [(batch["row"], batch["references"].value_lengths()) for batch in group]
-        citing = np.concatenate(
-            [np.repeat(row.to_numpy(), length.to_numpy()) for row, length in pairs]
-        )
-        if first:
-            is_in = pc.is_in(texts, added)  # pyright: ignore[reportAttributeAccessIssue]
-            is_added = is_in.to_numpy(zero_copy_only=False)
-            is_open = is_added | (citing >= first)
-            citing = citing[is_open]
-            texts = texts.filter(pa.array(is_open))
-        encoded = texts.dictionary_encode()
-        names = encoded.dictionary.to_pylist()
-        cited = np.array([rows.get(name, -1) for name in names], np.int32)
-        # those that are unknown get numbers of their own, behind the rows
-        others = np.arange(len(rows), len(rows) + len(names), dtype=np.int32)
-        columns = np.where(cited < 0, others, cited)[encoded.indices.to_numpy()]
-        ones = np.ones(len(columns), np.bool_)
-        shape = (len(rows), len(rows) + len(names))
-        # each once, rising
-        matrix: Any = coo_array((ones, (citing, columns)), shape).tocsr()
-        graph = Graph(matrix.indptr, matrix.indices)
-        is_known = graph.indices < len(rows)
-        is_self = graph.indices == graph.citing
-        counts["self_citations"] += int(np.count_nonzero(is_self))
-        counts["unknown_references"] += int(np.count_nonzero(~is_known))
-        is_citation = is_known & ~is_self
-        start = end
-        end += int(np.count_nonzero(is_citation))
-        indices[start:end] = graph.indices[is_citation]
-        degrees += np.bincount(graph.citing[is_citation] + 1, minlength=len(degrees))
-    return Graph(np.cumsum(degrees), indices[:end]), dict(counts)
+    return dict(counts)

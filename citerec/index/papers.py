@@ -27,6 +27,7 @@ from citerec.files.arrays import (
     Years,
     batched,
     check_rows,
+    concatenated,
     open_array,
     save_array,
 )
@@ -246,6 +247,12 @@ class Papers:
         self.table: pa.Table = open_table(path, SCHEMA)
         self.lookup = lookup
 
+    @property
+    def tables(self) -> Lookup:
+        """The tables of the index, which is built."""
+        assert self.lookup
+        return self.lookup
+
     def __len__(self) -> int:
         return self.table.num_rows
 
@@ -279,7 +286,7 @@ class Papers:
             np.frombuffer(c.buffers()[1], np.int32, len(c), 4 * c.offset)
             for c in chunks
         ]
-        return np.concatenate([*years, np.zeros(0, np.int32)])
+        return concatenated(years, np.int32)
 
     @cached_property
     def retracted(self) -> Rows:
@@ -348,7 +355,7 @@ class Papers:
             else _NO_TEXTS
         )
         counts = [np.diff(_ends(chunk)) for chunk in chunks]
-        return names, np.concatenate([*counts, np.zeros(0, np.int64)])
+        return names, concatenated(counts, np.int64)
 
     def batches(self) -> Iterator[Any]:
         """Yield the papers as Arrow batches of `BATCH` rows, of which the last may be shorter; nothing is copied."""
@@ -360,8 +367,7 @@ class Papers:
 
     def rows_of(self, docids: Sequence[str]) -> Rows:
         """Return the rows of docids, shape (len(docids),); -1 for a docid that is not in the index."""
-        assert self.lookup
-        pairs = zip(docids, self.lookup.ids.rows_of(docids), strict=True)
+        pairs = zip(docids, self.tables.ids.rows_of(docids), strict=True)
         found = [
             next((row for row in rows.tolist() if self._id(row) == docid), -1)
             for docid, rows in pairs

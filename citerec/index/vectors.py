@@ -94,7 +94,6 @@ def write_dense(
     length although compared by cosine; OutputError if the file cannot be written.
     """
     config = config or DenseIndexConfig()
-    report = progress
     faiss = load()
     metric = (
         faiss.METRIC_L2 if similarity is Similarity.L2 else faiss.METRIC_INNER_PRODUCT
@@ -120,14 +119,14 @@ def write_dense(
             base.train(np.ascontiguousarray(stored[:: ceil(rows / TRAINING)]))
             for start in range(0, rows, BLOCK):
                 base.add(np.ascontiguousarray(stored[start : start + BLOCK]))
-                report("indexing vectors", min(start + BLOCK, rows), rows)
+                progress("indexing vectors", min(start + BLOCK, rows), rows)
         index = faiss.IndexRefine(base, exact)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         # faiss itself misses that its last write failed
         with path.open("wb") as stream:
             faiss.write_index(index, faiss.PyCallbackIOWriter(stream.write))
-    report("writing vectors", rows, rows)
+    progress("writing vectors", rows, rows)
     settings = {
         "kind": str(kind),
         "similarity": str(similarity),

@@ -26,7 +26,7 @@ from citerec.library.jsonlines import is_full_text, is_item, read_lines
 from citerec.library.latex import read_latex
 from citerec.library.lookup import Records
 from citerec.library.reading import Reader, read_texts, reader_of
-from citerec.library.zotero import DATABASE, read_items, read_zotero
+from citerec.library.zotero import DATABASE, Listed, read_items, read_zotero
 from citerec.types import Log, Paper
 
 _LEAST_SOURCES = 2  # LaTeX sources that are a library; a single one is a draft
@@ -57,7 +57,7 @@ def _reader(file: Path) -> Reader | None:
     return reader_of(head_of(file), file.name)
 
 
-def _listed(file: Path) -> Iterator[tuple[Located | None, list[str]]]:
+def _listed(file: Path) -> Listed:
     """Yield the records of a list with the files that they name; nothing of another file."""
     if file.name == DATABASE:
         yield from read_zotero(file)
@@ -91,22 +91,17 @@ class _Library:
         else:
             folders = folders_of(file)
             for located, names in _listed(file):
-                self._add_record(located, names, folders)
-
-    def _add_record(
-        self, located: Located | None, names: Sequence[str], folders: Sequence[Path]
-    ) -> None:
-        paper = located.paper if located else None
-        row = None
-        if isinstance(paper, Paper) and not self.records.of_ids([paper.id]):
-            row = self.records.add(paper)
-        elif located:
-            self.faults.append(located)
-        for name in filter(is_text, names):
-            if found := found_file(name, folders):
-                self.rows[found.resolve()] = row
-            else:
-                self.missing.append(name)
+                paper = located.paper if located else None
+                row = None
+                if isinstance(paper, Paper) and not self.records.of_ids([paper.id]):
+                    row = self.records.add(paper)
+                elif located:
+                    self.faults.append(located)
+                for name in filter(is_text, names):
+                    if found := found_file(name, folders):
+                        self.rows[found.resolve()] = row
+                    else:
+                        self.missing.append(name)
 
 
 def library_papers(source: Source, read: BytesRead, log: Log) -> Iterator[Located]:

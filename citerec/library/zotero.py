@@ -44,9 +44,11 @@ _ITEMS = f"""
 """
 _VENUES = "publicationTitle proceedingsTitle bookTitle conferenceName websiteTitle repository".split()
 _STATED = "url volume issue pages publisher".split()
+# records with the files that they name, then None with those without a record
+Listed = Iterator[tuple[Located | None, list[str]]]
 
 
-def read_zotero(database: Path) -> Iterator[tuple[Located | None, list[str]]]:
+def read_zotero(database: Path) -> Listed:
     """Yield the records of a library with the files that they name, then None with those without a record.
 
     The id of a record is Zotero's key. BadInputError if the file is no database of Zotero, or of a version with other
@@ -71,7 +73,7 @@ def read_zotero(database: Path) -> Iterator[tuple[Located | None, list[str]]]:
     yield None, loose
 
 
-def read_items(file: Path) -> Iterator[tuple[Located | None, list[str]]]:
+def read_items(file: Path) -> Listed:
     """Yield the records of items as Zotero's API sends them, as `read_zotero` does; notes are left out."""
     works: list[tuple[int, Json]] = []
     files: defaultdict[str, list[str]] = defaultdict(list)

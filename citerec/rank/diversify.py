@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from citerec.config import RRF_K0
 from citerec.files.arrays import Scores
 from citerec.index.folder import IndexFolder
 from citerec.rank.features import jaccard, title_words
 from citerec.retrieve.dense import DenseRetriever
-from citerec.retrieve.fuse import min_max
+from citerec.retrieve.fuse import min_max, reciprocal_ranks
 from citerec.types import (
     CandidateSet,
     Hits,
@@ -67,7 +66,7 @@ def diversified(
 
     Source: Carbonell and Goldstein, SIGIR 1998, https://doi.org/10.1145/290941.291025.
     """
-    relevance = min_max((1 / (RRF_K0 + np.arange(1, len(hits) + 1))).astype(np.float32))
+    relevance = min_max(reciprocal_ranks(len(hits)).astype(np.float32))
     weighted = ((1 - diversity) * relevance).astype(np.float32)
     max_similarity = np.zeros(len(hits), np.float32)
     chosen: list[int] = []

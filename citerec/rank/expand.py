@@ -22,7 +22,7 @@ from citerec.config import RANKING_DEPTH, RRF_K0
 from citerec.files.arrays import Counts, Flags, Floats, Rows, Scores
 from citerec.graph.temporal import CitationCounts, GraphSnapshot, TemporalGraph
 from citerec.index.vectors import unit
-from citerec.retrieve.fuse import rrf
+from citerec.retrieve.fuse import reciprocal_ranks, rrf
 from citerec.rules.eligible import within
 from citerec.types import (
     CandidateSet,
@@ -204,8 +204,8 @@ def _distinct(rows: Rows) -> Rows:
 def _weights(rows: Rows, mask: Flags, neighbours: int, k0: int) -> SparseVector:
     """Return the weights of the neighbours: the first papers of a list that a mask selects."""
     positions = np.flatnonzero(mask)[:neighbours]
-    by_rank: Floats = 1 / (k0 + np.arange(1, len(rows) + 1))
-    whole = (1 / (k0 + np.arange(1, neighbours + 1))).sum()
+    by_rank = reciprocal_ranks(len(rows), k0)
+    whole = reciprocal_ranks(neighbours, k0).sum()
     return SparseVector(rows[positions], by_rank[positions] / whole)
 
 
@@ -307,7 +307,7 @@ def walk(graph: TemporalGraph, snapshot: GraphSnapshot, best: Rows) -> SparseVec
     Source: a personalised PageRank, Page et al. 1999, http://ilpubs.stanford.edu:8090/422.
     """
     starts = best[snapshot.is_citing(best) | (snapshot.citations(best) > 0)][:SEEDS]
-    weights = 1 / (RRF_K0 + np.arange(1, len(starts) + 1))
+    weights = reciprocal_ranks(len(starts))
     here = SparseVector(starts, weights / max(weights.sum(), 1e-9))
     visits = SparseVector(starts[:0], weights[:0])
     citations = graph.index.graph

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from citerec.bibliography.keys import name_key, same_person
 from citerec.config import RRF_K0
 from citerec.errors import ConfigError, shown
-from citerec.files.arrays import Counts, Flags, Rows, Scores
+from citerec.files.arrays import Counts, Flags, Rows, Scores, offsets
 from citerec.graph.temporal import GraphSnapshot, TemporalGraph
 from citerec.index.papers import NO_YEAR, Papers, codes
 from citerec.index.vectors import unit
@@ -649,10 +649,9 @@ def written_by(papers: Papers, names: Sequence[str]) -> tuple[Rows, int]:
     (`same_person`); one of whom initials alone are known is taken for the same.
     """
     by_key = {key: name for name in reversed(names) if (key := name_key(name))}
-    lookup: Any = papers.lookup  # every index has one
     rows = list[int]()
     for (key, name), of_key in zip(
-        by_key.items(), lookup.authors.rows_of(by_key), strict=True
+        by_key.items(), papers.tables.authors.rows_of(by_key), strict=True
     ):
         family = key.rpartition(" ")[2]
         for row, authors in zip(
@@ -664,11 +663,8 @@ def written_by(papers: Papers, names: Sequence[str]) -> tuple[Rows, int]:
                 for a in authors
                 if family in a.lower().replace("'", "") or not a.isascii()
             )
-            rows += (
-                [row]
-                if {same_person(name, author) for author in near} & {True, None}
-                else []
-            )
+            if {same_person(name, author) for author in near} & {True, None}:
+                rows.append(row)
     return np.array(sorted(rows), np.int32), len(by_key)
 
 
@@ -706,9 +702,7 @@ class VenueRates:
         self._numbers = {key: n for n, key in enumerate(dict.fromkeys(["", *keys]))}
         self._venues = np.array([self._numbers[key] for key in keys], np.int32)[numbers]
         self._order = np.argsort(self._venues, kind="stable").astype(np.int32)
-        self._ends = np.concatenate(
-            [np.zeros(1, np.int64), np.cumsum(np.bincount(self._venues))]
-        )
+        self._ends = offsets(np.bincount(self._venues))
 
     def rates(self, snapshot: GraphSnapshot, venue: str, rows: Rows) -> Scores:
         """Return the share of each candidate's venue in the known references of a venue's earlier papers.

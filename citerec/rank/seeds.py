@@ -14,7 +14,7 @@ those of texts and vectors are min-max scaled over its best papers.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -91,28 +91,25 @@ class SeedRetriever:
         for cited, rule, snapshot in zip(self._lists, eligible, snapshots, strict=True):
             seeds = np.array(sorted(cited), np.int32)
             rule = replace(rule, excluded=rule.excluded.union(cited))  # noqa: PLW2901
-            searched = self._sources(seeds, rule, snapshot, depth)
-            sources = {name: hits for name, hits in searched if len(hits)}
+            searched: dict[str, Hits] = {}
+            for name, connected in graph_scores(self._graph, snapshot, seeds).items():
+                known = within(rule, self._papers.years, connected.rows)
+                scores = connected.only(known)
+                points = scores.weights.astype(np.float32)
+                searched[name] = Hits.ordered(scores.rows, points, self._id_rank, depth)
+            if self._dense:
+                mean = self._dense.approximate_vectors(seeds).mean(0, keepdims=True)
+                mean = mean.astype(np.float32)
+                [searched["dense"]] = self._dense.search(mean, [rule], depth)
+            if self._bm25:
+                titles = self._titles(seeds)
+                [searched["bm25"]] = self._bm25.retrieve([titles], [rule], depth)
+            sources = {name: hits for name, hits in searched.items() if len(hits)}
             points = [source_points(name, hits) for name, hits in sources.items()]
             weights = [WEIGHTS[name] for name in sources]
             fused = summed([*sources.values()], points, weights, self._id_rank, depth)
             found.append(SeedCandidates(fused, sources, seeds, snapshot))
         return found
-
-    def _sources(
-        self, seeds: Rows, rule: Eligibility, snapshot: GraphSnapshot, depth: int
-    ) -> Iterator[tuple[str, Hits]]:
-        for name, connected in graph_scores(self._graph, snapshot, seeds).items():
-            scores = connected.only(within(rule, self._papers.years, connected.rows))
-            points = scores.weights.astype(np.float32)
-            yield name, Hits.ordered(scores.rows, points, self._id_rank, depth)
-        if self._dense:
-            mean = self._dense.approximate_vectors(seeds).mean(axis=0, keepdims=True)
-            [hits] = self._dense.search(mean.astype(np.float32), [rule], depth)
-            yield "dense", hits
-        if self._bm25:
-            [hits] = self._bm25.retrieve([self._titles(seeds)], [rule], depth)
-            yield "bm25", hits
 
     def _titles(self, seeds: Rows) -> Query:
         """Return the query of the titles of a list; its title is blank if none of them has one."""

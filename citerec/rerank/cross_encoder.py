@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -25,6 +25,7 @@ from citerec.encode.torch_backend import (
     refuse_missing,
 )
 from citerec.errors import ModelError
+from citerec.files.arrays import Rows, Scores, concatenated
 from citerec.files.cache import sha256_of_files
 from citerec.index.folder import IndexFolder
 from citerec.index.papers import Papers
@@ -39,9 +40,6 @@ from citerec.rerank.pair import (
 from citerec.retrieve.fuse import sigmoid
 from citerec.text import pair_text
 from citerec.types import Log, Progress, Query, no_log, no_progress
-
-if TYPE_CHECKING:
-    from citerec.types import Rows, Scores
 
 KIND = "AutoModelForSequenceClassification"
 POOLER = "pooler."  # below the model's own prefix, and part of the head
@@ -179,14 +177,14 @@ class CrossEncoder:
         self,
         index: IndexFolder,
         queries: Sequence[Query],
-        rows: "Sequence[Rows]",
+        rows: Sequence[Rows],
         progress: Progress = no_progress,
-    ) -> "list[Scores]":
+    ) -> list[Scores]:
         """Return the score of each candidate of each query, in the order of `rows`; all pairs are scored together."""
         owners = np.repeat(
             np.arange(len(queries)), [len(query_rows) for query_rows in rows]
         )
-        candidates = np.concatenate([np.zeros(0, np.int32), *rows])
+        candidates = concatenated(rows, np.int32)
         scores = np.empty(len(candidates), np.float32)
         with self._turn:
             query_ids = self.parts.cut([pair_text(query) for query in queries])
@@ -208,14 +206,14 @@ class CrossEncoder:
         ends = np.cumsum([len(query_rows) for query_rows in rows])[:-1]
         return np.split(scores, ends) if rows else []
 
-    def to_unit_interval(self, scores: "Scores") -> "Scores":
+    def to_unit_interval(self, scores: Scores) -> Scores:
         """Return the probability that each query cites the candidate, in [0, 1], as calibrated in training."""
         z = self.spec.scale * scores.astype(np.float64) + self.spec.offset
         return sigmoid(z).astype(np.float32)
 
     def _outputs(
-        self, queries: Sequence[list[int]], rows: "Rows", papers: Papers
-    ) -> Iterator[tuple[list[int], "Scores"]]:
+        self, queries: Sequence[list[int]], rows: Rows, papers: Papers
+    ) -> Iterator[tuple[list[int], Scores]]:
         """Yield the places of pairs batch by batch, and their scores, shape (pairs, 1)."""
         read = papers.at(rows.tolist())
         texts = self.parts.cut([pair_text(paper) for paper in read.values()])

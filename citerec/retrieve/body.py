@@ -40,7 +40,10 @@ def search_bodies(
 ) -> list[BodyHits]:
     """Search the bodies of some drafts, whose sentences are encoded as one batch."""
     parts = [
-        [_alone(query, sentence) for sentence in query.body[:BODY_SENTENCES]]
+        [
+            replace(query, title=text, abstract="", authors=(), venue="", body=())
+            for text in query.body[:BODY_SENTENCES]
+        ]
         for query in queries
     ]
     every = [sentence for part in parts for sentence in part]
@@ -63,7 +66,3 @@ def search_bodies(
         }
         found.append(BodyHits(hits, scores))
     return found
-
-
-def _alone(query: Query, sentence: str) -> Query:
-    return replace(query, title=sentence, abstract="", authors=(), venue="", body=())

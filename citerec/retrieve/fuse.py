@@ -45,8 +45,13 @@ def rrf(
 
     Source: Cormack et al., SIGIR 2009, https://doi.org/10.1145/1571941.1572114.
     """
-    points = [1 / (k0 + np.arange(1, len(hits) + 1)) for hits in rankings]
+    points = [reciprocal_ranks(len(hits), k0) for hits in rankings]
     return summed(rankings, points, weights or [1.0] * len(rankings), id_rank, k)
+
+
+def reciprocal_ranks(count: int, k0: int = RRF_K0) -> Floats:
+    """Return 1 / (k0 + rank) of the ranks from 1 on, shape (count,)."""
+    return 1 / (k0 + np.arange(1, count + 1))
 
 
 def weighted_sum(

@@ -32,8 +32,9 @@ from citerec.collect.zotero import save_papers
 from citerec.errors import CiterecError, OutputError
 from citerec.export import Format, pieces
 from citerec.search import SearchFilter
-from citerec.serve import ServeConfig, desk, page, scholar
+from citerec.serve import ServeConfig, page, scholar
 from citerec.serve.collector import Collector
+from citerec.serve.desk import Desk
 from citerec.serve.guard import MAX_HEADERS, Guard, ProblemError
 from citerec.serve.requests import (
     PROBLEMS,
@@ -58,7 +59,7 @@ from citerec.serve.service import (
     answer,
     stopping,
 )
-from citerec.types import BIBLIOGRAPHIC
+from citerec.types import BIBLIOGRAPHIC, Json
 
 MAX_OFFSET = 50_000
 MAX_ERRORS = 20  # faults of one request that an answer names
@@ -116,7 +117,7 @@ health = APIRouter(tags=["health"])
 
 
 def create_app(
-    service: Service, drafts: desk.Desk | None = None, collections: Path | None = None
+    service: Service, drafts: Desk | None = None, collections: Path | None = None
 ) -> FastAPI:
     """Return the application over the open indexes of a service; closing the service is the caller's task."""
     app = FastAPI(
@@ -128,11 +129,13 @@ def create_app(
         responses=PROBLEMS,
     )
     app.state.service, app.state.metrics = service, Metrics(service)
-    app.state.desk = drafts
+    app.state.keeps = drafts is not None
     app.state.collects = collections is not None
+    if drafts:
+        app.include_router(drafts.router)
     if collections:
         app.include_router(Collector(collections, service).router)
-    for router in (api, scholar.router, health, page.router, desk.router):
+    for router in (api, scholar.router, health, page.router):
         app.include_router(router)
     for kind in (CiterecError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _on_error)
@@ -170,7 +173,7 @@ class FoundPaper(BriefPaper):
     score: float  # of BM25
 
 
-texts: dict[str, Any] = dict.fromkeys(("abstract", *BIBLIOGRAPHIC), (str, ...))
+texts: Json = dict.fromkeys(("abstract", *BIBLIOGRAPHIC), (str, ...))
 # all that a corpus states
 FullPaper = create_model("FullPaper", __base__=BriefPaper, **texts)
 
@@ -328,7 +331,7 @@ async def search(
     limit: Limit = 20,
     offset: Offset = 0,
     as_typed: bool = False,
-) -> dict[str, Any]:
+) -> Json:
     """Search the titles and abstracts by keywords (BM25), best first; a paper need not have all keywords.
 
     With `as_typed`, the last word may be the start of one.
@@ -337,7 +340,7 @@ async def search(
         year_min=year_min, year_max=year_max, author=author, venue=venue
     )
 
-    def work(opened: OpenIndex) -> dict[str, Any]:
+    def work(opened: OpenIndex) -> Json:
         hits = opened.default.corpus.search(
             q, k=limit + 1, offset=offset, filter=bounds, as_typed=as_typed
         )
@@ -362,10 +365,10 @@ async def paper(
     limit: Limit = 100,
     references_offset: Offset = 0,
     cited_by_offset: Offset = 0,
-) -> dict[str, Any]:
+) -> Json:
     """Return a paper by its id or DOI (`DOI:10....`), with its references and citing papers, most cited first."""
 
-    def work(opened: OpenIndex) -> dict[str, Any]:
+    def work(opened: OpenIndex) -> Json:
         corpus = opened.default.corpus
         paper = corpus.paper(id).paper
         return {
@@ -382,10 +385,10 @@ async def paper(
 
 
 @api.post("/connections", response_model=ConnectionsAnswer)
-async def connections(request: Request, body: ConnectionsRequest) -> dict[str, Any]:
+async def connections(request: Request, body: ConnectionsRequest) -> Json:
     """Return how papers of a list are connected, and the prior and derivative works of the list."""
 
-    def work(opened: OpenIndex) -> dict[str, Any]:
+    def work(opened: OpenIndex) -> Json:
         found = opened.default.corpus.connections(body.ids, k=body.k)
         prior, derivative = (
             [asdict(paper) | {"links": links} for paper, links in works]
@@ -412,7 +415,7 @@ async def healthz() -> dict[str, str]:
 
 @health.head("/readyz", include_in_schema=False)
 @health.get("/readyz")
-async def readyz(service: Served) -> dict[str, Any]:
+async def readyz(service: Served) -> Json:
     """Say whether requests are answered."""
     if service.is_closed:
         raise stopping()

@@ -35,6 +35,7 @@ from citerec.serve.guard import ProblemError
 from citerec.serve.requests import for_clients
 from citerec.serve.service import Service
 from citerec.serve.uploads import Upload, read_files
+from citerec.types import Json
 
 MOST_TEXT = 1000  # bytes of what a process shows
 
@@ -61,7 +62,7 @@ class Collector:
         name: str = "",
         start: bool = False,
         semantic: bool = False,
-    ) -> dict[str, Any]:
+    ) -> Json:
         """Return what a collection around the references of files, or near a draft, takes; with `start`, begin it."""
         sent = [Upload(file.filename or "", file.file.read()) for file in files]
         plan = self._plan(sent, name, semantic)
@@ -113,7 +114,7 @@ class Collector:
             self._process = self._context.Process(target=_make, args=work, daemon=True)
             self._process.start()
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Json:
         """Return the name of the corpus, what its process shows, and its exit code; open the index that it made."""
         with self._lock:
             if self._process is None:
@@ -125,7 +126,7 @@ class Collector:
                 self._shown.value = b""
             return {"name": name, "code": code, "text": self._shown.value.decode()}
 
-    def cancel(self) -> dict[str, Any]:
+    def cancel(self) -> Json:
         """End the process; what it fetched is kept."""
         with self._lock:
             if self._process and self._process.is_alive():

@@ -15,36 +15,34 @@ import re
 from pathlib import Path
 from secrets import token_hex
 from threading import Lock
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request
 from fastapi import Path as InPath
-from fastapi import Request as Sent
 from pydantic import BaseModel
 
 from citerec.bibliography.keys import title_key
 from citerec.errors import ConfigError, writing
 from citerec.files.atomic import replacing
-from citerec.request import Request
 from citerec.serve.guard import ProblemError
 from citerec.types import Json
 
 KEY = "key"
 REMOVED = "removed"
 MOST_NAME = 50  # characters of a title in the name of a file
-router = APIRouter(prefix="/desk", include_in_schema=False)
+Id = Annotated[str, InPath(pattern="^[a-z0-9]{1,40}$")]
 
 
 class DeskDraft(BaseModel):
     """A draft as the page has it, and the tag of the file that it knows."""
 
-    draft: dict[str, Any]
+    draft: Json
     tag: str = ""
 
 
 class Desk:
-    """A folder of drafts, one JSON file each."""
+    """A folder of drafts, one JSON file each, and the routes of the page to it."""
 
     def __init__(self, folder: Path) -> None:
         """Open the folder, or make one that its user alone may read.
@@ -59,6 +57,14 @@ class Desk:
                 raise ConfigError(
                     f"{folder} has other files and no desk; --desk needs a new or an empty folder"
                 )
+        has_key = [Depends(self._check_key)]
+        self.router = APIRouter(
+            prefix="/desk", include_in_schema=False, dependencies=has_key
+        )
+        self.router.get("")(self.tags)
+        self.router.get("/{name}")(self.read)
+        self.router.put("/{name}")(self.put)
+        self.router.delete("/{name}")(self.remove)
         self.folder = folder
         self._lock = Lock()
         with writing(folder):
@@ -70,11 +76,20 @@ class Desk:
             (folder / REMOVED).mkdir(mode=0o700, exist_ok=True)
             self.key = key.read_text(encoding="ascii").strip()
 
-    def tags(self) -> dict[str, str]:
-        """Return the tag of each draft by its id."""
-        return {name: _tag(path.read_bytes()) for name, path in self._files().items()}
+    def _check_key(self, request: Request) -> None:
+        """Let those in who have the key of the desk: other users of the machine reach the port, too."""
+        key = request.headers.get("citerec-desk", "").encode()
+        if not hmac.compare_digest(key, self.key.encode()):
+            detail = "the desk opens by the address that citerec serve prints"
+            raise ProblemError("unauthorized", detail, status=403)
 
-    def read(self, name: str) -> DeskDraft:
+    def tags(self) -> Json:
+        """Return where the desk is, and the tag of each draft by its id."""
+        files = self._files().items()
+        tags = {name: _tag(path.read_bytes()) for name, path in files}
+        return {"folder": str(self.folder), "tags": tags}
+
+    def read(self, name: Id) -> DeskDraft:
         """Return a draft with its tag."""
         path = self._files().get(name)
         if path is None:
@@ -82,8 +97,8 @@ class Desk:
         data = path.read_bytes()
         return DeskDraft(draft=orjson.loads(data), tag=_tag(data))
 
-    def put(self, name: str, sent: DeskDraft) -> str:
-        """Write a draft and return its tag; a file with another tag than the one sent is left as it is."""
+    def put(self, name: Id, sent: DeskDraft) -> dict[str, str]:
+        """Write a draft and return its tag; 409 if another browser changed it since: its file is left as it is."""
         with self._lock, writing(self.folder):
             old = self._files().get(name)
             if old and _tag(old.read_bytes()) != sent.tag:
@@ -96,29 +111,14 @@ class Desk:
             self._write(path, data)
             if old and old != path:
                 old.unlink()
-            return _tag(data)
+            return {"tag": _tag(data)}
 
-    def remove(self, name: str) -> None:
+    def remove(self, name: Id) -> Json:
         """Put the file of a draft among the removed ones."""
         with self._lock, writing(self.folder):
             if path := self._files().get(name):
                 path.replace(self.folder / REMOVED / path.name)
-
-    def requests(self, index: str) -> dict[str, Request]:
-        """Return what the page searches for each draft of a corpus that has a title."""
-        found = dict[str, Request]()
-        for name in self._files():
-            draft = self.read(name).draft
-            if draft["index"] == index and draft["title"].strip():
-                marks = draft["marks"].get(index, {})
-                found[name] = Request.of(
-                    title=draft["title"],
-                    abstract=draft["abstract"],
-                    cited=_ids(marks, "taken") + _ids(marks, "cited"),
-                    rejected=_ids(marks, "hidden"),
-                    explain=True,
-                )
-        return found
+        return {}
 
     def _files(self) -> dict[str, Path]:
         """Return the file of each draft; of two that a killed server left, the later one."""
@@ -135,52 +135,5 @@ class Desk:
                 os.fsync(file.fileno())
 
 
-def _ids(marks: Json, kind: str) -> list[str]:
-    return [paper["id"] for paper in marks.get(kind, ())]
-
-
 def _tag(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
-
-
-def _desk(request: Sent) -> Desk:
-    """Return the desk of the server for those who have its key: other users of the machine reach the port, too."""
-    desk: Desk | None = request.app.state.desk
-    if desk is None:
-        raise ProblemError(
-            "not-found", "this server keeps no drafts; start it with --desk FOLDER"
-        )
-    key = request.headers.get("citerec-desk", "").encode()
-    if not hmac.compare_digest(key, desk.key.encode()):
-        detail = "the desk opens by the address that citerec serve prints"
-        raise ProblemError("unauthorized", detail, status=403)
-    return desk
-
-
-Opened = Annotated[Desk, Depends(_desk)]
-Id = Annotated[str, InPath(pattern="^[a-z0-9]{1,40}$")]
-
-
-@router.get("")
-def tags(desk: Opened) -> dict[str, Any]:
-    """Return where the desk is, and the tag of each draft."""
-    return {"folder": str(desk.folder), "tags": desk.tags()}
-
-
-@router.get("/{name}")
-def read(desk: Opened, name: Id) -> DeskDraft:
-    """Return a draft."""
-    return desk.read(name)
-
-
-@router.put("/{name}")
-def put(desk: Opened, name: Id, sent: DeskDraft) -> dict[str, str]:
-    """Keep a draft; 409 if another browser changed it since."""
-    return {"tag": desk.put(name, sent)}
-
-
-@router.delete("/{name}")
-def remove(desk: Opened, name: Id) -> dict[str, str]:
-    """Put a draft among the removed ones."""
-    desk.remove(name)
-    return {}

@@ -23,6 +23,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from citerec.serve import ServeConfig
+from citerec.types import Json
 
 LOG = logging.getLogger("citerec.serve")
 MEDIA_TYPE = "application/problem+json"
@@ -71,7 +72,7 @@ class ProblemError(HTTPException):
 
     def response(self, request_id: str, **more: Any) -> JSONResponse:
         """Return the answer, with `more` members."""
-        body: dict[str, Any] = {
+        body: Json = {
             "type": f"urn:citerec:problem:{self.kind}",
             "title": HTTPStatus(self.status_code).phrase,
             "status": self.status_code,
@@ -241,7 +242,7 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line."""
-        entry: dict[str, Any] = {
+        entry: Json = {
             "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S"),
             "level": record.levelname.lower(),
             "event": record.getMessage(),

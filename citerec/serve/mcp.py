@@ -35,9 +35,8 @@ from citerec.serve.requests import (
     read_list,
 )
 from citerec.serve.service import OpenIndex, Service, late
-from citerec.types import Paper
+from citerec.types import Json, Paper
 
-Output = dict[str, Any]
 INSTRUCTIONS = """\
 citerec recommends papers that a text should cite, from one corpus of papers; nothing outside it is found.
 For a draft: recommend with its title and abstract. For one sentence: recommend with context, [CITE] at the place.
@@ -119,7 +118,7 @@ def recommend(
         bool, Field(description="Whether to give reasons for each paper.")
     ] = True,
     abstract_chars: Chars = 300,
-) -> Output:
+) -> Json:
     """Recommend papers of this corpus that a draft, or a sentence of it, should cite, best first.
 
     Give the title and the abstract of the draft, or a sentence as context, or what it cites already, or all of
@@ -159,7 +158,7 @@ def search(
     k: K = 10,
     offset: Offset = 0,
     abstract_chars: Chars = 200,
-) -> Output:
+) -> Json:
     """Search the titles and abstracts of this corpus by keywords (BM25), best first.
 
     A paper need not have all keywords. To find papers for a draft or a sentence, use recommend.
@@ -177,7 +176,7 @@ def search(
     }
 
 
-def get_paper(opened: OpenIndex, id: Id) -> Output:
+def get_paper(opened: OpenIndex, id: Id) -> Json:
     """Return one paper of this corpus with its abstract, counts of citations and a BibTeX entry."""
     found = opened.default.corpus.paper(id)
     paper = found.paper
@@ -194,11 +193,11 @@ def get_paper(opened: OpenIndex, id: Id) -> Output:
 
 def references_and_citers(
     opened: OpenIndex, id: Id, k: K = 10, offset: Offset = 0
-) -> Output:
+) -> Json:
     """Return the papers of this corpus that a paper cites, and those that cite it, most cited first."""
     corpus = opened.default.corpus
     paper = corpus.paper(id).paper
-    output: Output = {"id": paper.id, "title": one_line(paper.title)}
+    output: Json = {"id": paper.id, "title": one_line(paper.title)}
     for name, linked in (
         ("references", corpus.references),
         ("cited_by", corpus.cited_by),
@@ -217,7 +216,7 @@ def check_bibliography(
     content: Annotated[str, Field(description=CONTENT, max_length=2_000_000)],
     k: Annotated[int, Field(ge=1, le=200)] = 50,
     offset: Offset = 0,
-) -> Output:
+) -> Json:
     """Compare a bibliography with this corpus: retracted papers, other years, DOIs and titles, preprints, duplicates.
 
     Entries that the corpus does not have are not compared: that is no error of theirs. corrections has the
@@ -241,7 +240,7 @@ def check_bibliography(
     }
 
 
-def corpus_info(opened: OpenIndex) -> Output:
+def corpus_info(opened: OpenIndex) -> Json:
     """Return what this corpus holds, and which models recommend from it."""
     return opened.facts().model_dump()
 
@@ -252,12 +251,12 @@ class CitationServer(MCPServer[None]):
     async def call_tool(
         self,
         name: str,
-        arguments: dict[str, Any],
+        arguments: Json,
         context: Context[None, Any] | None = None,
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool; raise a `ToolError` of one line for an error of the caller."""
         tool = self._tool_manager.get_tool(name)
-        takes: dict[str, Any] = tool.parameters["properties"] if tool else arguments
+        takes: Json = tool.parameters["properties"] if tool else arguments
         if unknown := [argument for argument in arguments if argument not in takes]:
             listed = ", ".join(takes) or "no arguments"
             raise ToolError(
@@ -293,8 +292,8 @@ def create_server(opening: "Future[Service]") -> CitationServer:
         log_level="ERROR",
     )
 
-    def add(tool: Callable[..., Output]) -> None:
-        async def run(**arguments: Any) -> Output:
+    def add(tool: Callable[..., Json]) -> None:
+        async def run(**arguments: Any) -> Json:
             service = await asyncio.shield(asyncio.wrap_future(opening))
             if tool is corpus_info:
                 await asyncio.to_thread(service.renew)
@@ -363,7 +362,7 @@ def http_app(service: Service) -> Guard:
 
 def _results(
     opened: OpenIndex, found: Recommendations, abstract_chars: int
-) -> list[Output]:
+) -> list[Json]:
     return [
         {
             **card,
@@ -378,7 +377,7 @@ def _results(
     ]
 
 
-def _cards(opened: OpenIndex, papers: Sequence[Paper]) -> list[Output]:
+def _cards(opened: OpenIndex, papers: Sequence[Paper]) -> list[Json]:
     counts = opened.default.corpus.counts([paper.id for paper in papers])
     return [
         {

@@ -66,7 +66,7 @@ from citerec.serve.uploads import (
     within_limits,
 )
 from citerec.text import QueryForm
-from citerec.types import MAX_TITLE, Paper, StageHit
+from citerec.types import MAX_TITLE, Json, Paper, StageHit
 
 MAX_RESULTS = 1000  # papers of one answer
 MAX_LISTED = 10_000  # entries of a list of papers
@@ -87,7 +87,7 @@ DECODED = AfterValidator(partial(b64decode, validate=True))
 Document = Annotated[
     bytes, DECODED, WithJsonSchema({"type": "string", "pattern": BASE64})
 ]
-Queries = Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_QUERIES)]
+Queries = Annotated[list[Json], Field(min_length=1, max_length=MAX_QUERIES)]
 Year = Annotated[int, Field(ge=1, le=9999)]
 Note = Annotated[str, StringConstraints(max_length=10_000)]
 # a name alone: a client must not make the server read files
@@ -134,7 +134,7 @@ class RecommendRequest(BaseModel):
     )
 
     index: str | None = setting(None, "The name of an index; by default the first.")
-    query: dict[str, Any] | Queries | None = setting(
+    query: Json | Queries | None = setting(
         None, "A draft as a record of a query file, or several."
     )
     text: Text | None = setting(
@@ -460,7 +460,7 @@ class Problem(BaseModel):
 
 
 # every route may give these answers: most are of `citerec.serve.guard`; 400: a body that is not JSON
-PROBLEMS: dict[int | str, dict[str, Any]] = {
+PROBLEMS: dict[int | str, Json] = {
     status: {
         "description": HTTPStatus(status).phrase,
         "content": {MEDIA_TYPE: {"schema": Problem.model_json_schema()}},
@@ -512,7 +512,7 @@ def answer_of(
     request: RecommendRequest,
     lists: Sequence[Recommendations],
     notices: Sequence[str],
-) -> dict[str, Any]:
+) -> Json:
     """Return what `RecommendAnswer` describes."""
     fields = [field.value for field in request.fields]
     return {

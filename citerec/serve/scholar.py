@@ -6,7 +6,7 @@ corpus does not have is null. `paperId` is the id in the corpus.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
@@ -21,7 +21,7 @@ from citerec.serve.requests import (
     recommended,
 )
 from citerec.serve.service import OpenIndex, answer
-from citerec.types import Paper
+from citerec.types import Json, Paper
 
 
 class ScholarRequest(BaseModel):
@@ -34,7 +34,7 @@ class ScholarRequest(BaseModel):
 class ScholarAnswer(BaseModel):
     """The recommended papers, best first."""
 
-    recommendedPapers: list[dict[str, Any]]  # noqa: N815
+    recommendedPapers: list[Json]  # noqa: N815
 
 
 router = APIRouter(prefix="/recommendations/v1")
@@ -114,7 +114,7 @@ def _ids(opened: OpenIndex, given: Sequence[str]) -> list[str]:
     return opened.index.papers.ids_at([row for row in rows if row is not None])
 
 
-def _values(opened: OpenIndex, papers: Sequence[Paper]) -> Iterator[dict[str, Any]]:
+def _values(opened: OpenIndex, papers: Sequence[Paper]) -> Iterator[Json]:
     corpus = opened.default.corpus
     ids = [paper.id for paper in papers]
     for paper, (references, cited_by) in zip(papers, corpus.counts(ids), strict=True):

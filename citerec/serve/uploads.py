@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path, PurePosixPath
 from stat import S_ISLNK
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from zipfile import BadZipFile, ZipFile
 from zlib import error
 
@@ -25,7 +25,7 @@ from citerec.drafts import NO_TITLE, QueryFile, parse_queries
 from citerec.drafts.latex import main_file
 from citerec.drafts.sentences import paragraphs
 from citerec.errors import BadInputError, ConfigError
-from citerec.types import BODY_SENTENCES, Paper
+from citerec.types import BODY_SENTENCES, Json, Paper
 
 MAX_QUERIES = 64  # of a request; of the sentences of a draft, as many are answered
 MAX_SENTENCES = 1_000  # of a draft without a reference, from which these are chosen; of bodies that are searched
@@ -162,7 +162,7 @@ class Uploads(NamedTuple):
     """What was read of some files."""
 
     # as the page shows it; None for lists of references alone
-    draft: dict[str, Any] | None
+    draft: Json | None
     # what the draft cites, then every other bibliography, with the names of the files
     lists: list[tuple[str, PaperList]]
     notices: list[str]
@@ -229,7 +229,7 @@ def _order(file: Upload) -> tuple[int, int]:
     return (0 if is_draft else order, -len(file.data))
 
 
-def _draft(file: Upload, path: Path) -> tuple[dict[str, Any], PaperList, list[str]]:
+def _draft(file: Upload, path: Path) -> tuple[Json, PaperList, list[str]]:
     """Return the draft, its references, and what was read of both."""
     read = parse_queries(file.data, name=file.name, file=path)
     if read.batch:

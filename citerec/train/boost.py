@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.errors import ConfigError
-from citerec.files.arrays import Counts, Flags, Floats, Scores
+from citerec.files.arrays import Counts, Flags, Floats, Scores, concatenated
 from citerec.index.folder import IndexFolder
 from citerec.rank.features import (
     FEATURES,
@@ -301,7 +301,7 @@ def fit_variant(
         for examples in examples_by_index
     ]
     dev = joined(examples.dev for examples in examples_by_index)
-    fold = np.concatenate([np.zeros(0, np.int64), *folds])
+    fold = concatenated(folds, np.int64)
     train = joined(examples.train for examples in examples_by_index)
     validation = dev.of(fold == FOLDS)
     teaching = dev.of(fold < FOLDS)
@@ -352,7 +352,7 @@ def top_lists(examples: RankerExamples, scores: Numbers, top: int = TOP) -> TopL
             starts.tolist(), examples.lists(scores), strict=True
         )
     ]
-    rows = np.concatenate([np.zeros(0, np.int64), *best])
+    rows = concatenated(best, np.int64)
     return scores[rows], examples.matrix[rows], examples.cited[rows]
 
 
@@ -363,7 +363,7 @@ def calibrated(
 
     The penalty is that of each weight / its value in `prior`, so few papers, or lists of one corpus, move it little.
     """
-    cited = np.concatenate([np.zeros(0, np.bool_), *(flags for *_, flags in lists)])
+    cited = concatenated((flags for *_, flags in lists), np.bool_)
     if not cited.any() or cited.all():
         return None
     scores = np.concatenate([scores for scores, *_ in lists])

@@ -14,7 +14,15 @@ import numpy.typing as npt
 
 from citerec.errors import ConfigError
 from citerec.evaluation.protocol import load_eval_set
-from citerec.files.arrays import Counts, Flags, Floats, Rows, batched
+from citerec.files.arrays import (
+    Counts,
+    Flags,
+    Floats,
+    Rows,
+    batched,
+    concatenated,
+    offsets,
+)
 from citerec.index.folder import IndexFolder
 from citerec.index.papers import NO_YEAR, no_later
 from citerec.index.splits import gold_citations
@@ -43,15 +51,13 @@ class Lists:
         """Build `count` lists from pairs (list number, row), in the order of the pairs; some may be empty."""
         order = np.argsort(segment_ids, kind="stable")
         lengths = np.bincount(segment_ids, minlength=count)
-        return cls(
-            np.concatenate([[0], np.cumsum(lengths)]), rows[order].astype(np.int32)
-        )
+        return cls(offsets(lengths), rows[order].astype(np.int32))
 
     @classmethod
     def each(cls, lists: Sequence[Rows]) -> Self:
         """Build them from an array each."""
-        ends = np.cumsum([0, *map(len, lists)], dtype=np.int64)
-        return cls(ends, np.concatenate([np.zeros(0, np.int32), *lists]))
+        lengths = [*map(len, lists)]
+        return cls(offsets(lengths), concatenated(lists, np.int32))
 
     def __len__(self) -> int:
         return len(self.indptr) - 1

@@ -17,7 +17,7 @@ from citerec.encode.spec import Similarity
 from citerec.encode.torch_backend import batches, check_positions, padded
 from citerec.errors import ConfigError
 from citerec.evaluation.significance import ALPHA, cross_validate
-from citerec.files.arrays import Flags, Rows
+from citerec.files.arrays import Flags, Rows, concatenated
 from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import RERANKER, IndexFolder
 from citerec.index.vectors import vectors_of
@@ -71,8 +71,8 @@ class CandidateLists:
     def of(cls, sets: Iterable[CandidateSet], depth: int) -> "CandidateLists":
         """Take the best `depth` papers of each candidate set."""
         best = [candidates.hits.best(depth) for candidates in sets]
-        scores = [np.zeros(0, np.float32), *(hits.scores for hits in best)]
-        return cls(Lists.each([hits.rows for hits in best]), np.concatenate(scores))
+        scores = concatenated((hits.scores for hits in best), np.float32)
+        return cls(Lists.each([hits.rows for hits in best]), scores)
 
     def standardised(self, values: Numbers) -> Numbers:
         """Return values of the entries with mean 0 and standard deviation 1 in each list; 0 if all are equal."""

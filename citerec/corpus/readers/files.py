@@ -68,6 +68,7 @@ class StreamFaultError(Exception):
 # line or number of each record, from 1, and its fields, or why it cannot be parsed
 Rows = Iterator[tuple[int, Json | str]]
 Records = Callable[[BinaryIO], Rows]
+ToPaper = Callable[[Fields], Paper]  # makes a paper of a record
 BytesRead = Callable[[int], None]  # receives how many more bytes were read
 
 
@@ -106,9 +107,7 @@ def read_file(
         raise damaged(file, line, error) from error
 
 
-def located(
-    file: Path, line: int, row: Json | str, to_paper: Callable[[Fields], Paper]
-) -> Located:
+def located(file: Path, line: int, row: Json | str, to_paper: ToPaper) -> Located:
     """Return a record as a paper, or as its fault."""
     if isinstance(row, str):
         return Located(file, line, BadRecordError(file, line, row, kind="broken_lines"))
@@ -280,7 +279,7 @@ def _items(row: Any) -> Iterator[Json | str]:
 
 def papers_of(
     files: Sequence[Path],
-    to_paper: Callable[[Fields], Paper],
+    to_paper: ToPaper,
     read: BytesRead,
     log: Log,
     records: Records = json_records,
@@ -319,7 +318,7 @@ class Format:
         note: A line for the user, such as what the format lacks.
     """
 
-    read: Callable[[Fields], Paper]
+    read: ToPaper
     records: Records = json_records
     sniff: Callable[[bytes, str], bool] = lambda head, name: False
     matches: Callable[[Json], bool] = lambda record: False

@@ -6,7 +6,7 @@ https://www.aminer.org/citation. OpenAlex: https://developers.openalex.org.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from citerec.corpus.readers.files import (
     Format,
     Located,
     Source,
+    ToPaper,
     json_records,
     papers_of,
     read_file,
@@ -239,7 +240,7 @@ def _crossref_papers(
 
 
 def _json(
-    read: Callable[[Fields], Paper],
+    read: ToPaper,
     needed: str,
     own: str,
     other: str = "citations",

@@ -18,6 +18,7 @@ from citerec.corpus.readers.files import (
     Located,
     Rows,
     Source,
+    ToPaper,
     located,
     read_file,
 )
@@ -28,7 +29,7 @@ from citerec.types import Log, Paper
 
 def _papers(
     rows: Callable[[str], Iterable[tuple[int, Any]]],
-    to_paper: Callable[[Fields], Paper],
+    to_paper: ToPaper,
     source: Source,
     read: BytesRead,
     log: Log,

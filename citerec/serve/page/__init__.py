@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response, UploadFile
 from fastapi.responses import HTMLResponse
@@ -37,8 +37,8 @@ from citerec.serve.requests import (
 )
 from citerec.serve.service import OpenIndex, Served, Service, answer
 from citerec.serve.uploads import Upload, read_files
+from citerec.types import Json, Recommendation
 from citerec.types import Query as Draft
-from citerec.types import Recommendation
 
 STATIC = Path(__file__).parent / "static"
 FILES = StaticFiles(directory=STATIC)  # with ETags, and 304 for what a browser has
@@ -80,7 +80,7 @@ def page(request: Request, service: Served) -> Response:
     """Return the page; it holds nothing of the corpora, which its scripts ask for."""
     filled = {
         "version": version("citerec"),
-        "desk": request.app.state.desk is not None,
+        "desk": request.app.state.keeps,
         "collect": request.app.state.collects,
         "static": f"static/{DIGEST}",
         "scripts": SCRIPTS,
@@ -168,7 +168,7 @@ async def recommend(
 
 def answered(
     service: Service, opened: OpenIndex, body: RecommendRequest, read: ReadRequest
-) -> dict[str, Any]:
+) -> Json:
     """Return the list for a draft, and what the page says about it."""
     start = perf_counter()
     [found, *_], notices = recommended(service, opened, body, read)
@@ -183,7 +183,7 @@ def answered(
     }
 
 
-def listed(index: IndexFolder, found: Recommendations) -> dict[str, Any]:
+def listed(index: IndexFolder, found: Recommendations) -> Json:
     """Return one row per paper."""
     items = found.to_dicts(FIELDS)
     rows = index.papers.rows_of([item["id"] for item in items]).tolist()
@@ -198,7 +198,7 @@ def listed(index: IndexFolder, found: Recommendations) -> dict[str, Any]:
 # --- uploads
 
 
-def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
+def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> Json:
     """Read a draft and bibliographies, or bibliographies alone, in a process of their own; look the papers up.
 
     Returns:
@@ -212,9 +212,9 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
         read = isolated(
             partial(read_files, files, folder), files[0].name if files else "files"
         )
-    cited = dict[str, dict[str, Any]]()
+    cited = dict[str, Json]()
     references = list[str]()
-    checks = list[dict[str, Any]]()
+    checks = list[Json]()
     for name, listed in read.lists:
         if (entries := len(listed.entries)) > MAX_LISTED:
             fault = f"this has {entries:,} entries; expected at most {MAX_LISTED:,}"
