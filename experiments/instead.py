@@ -4,8 +4,8 @@
     python experiments/instead.py indexes/vis.minilm indexes/ecology.minilm
 
 Each system is one class of this file, as short as its libraries allow; the table counts its lines. The papers that may
-be recommended to a query, and the measures, are citerec's for all of them. Systems run in processes of their own, with
-one thread. What is measured is not measured again: delete its file in `results/instead/` to do so.
+be recommended to a query, and the measures, are citerec's for all of them. Systems run in processes of their own. What
+is measured is not measured again: delete its file in `results/instead/` to do so.
 """
 
 import argparse
@@ -259,7 +259,9 @@ def run(process: str, folder: Path, stored: bool) -> dict[str, Any]:
     command = [sys.executable, __file__, str(folder), "--process", process]
     command += ["--stored"] * stored
     with tempfile.TemporaryDirectory() as temporary:
-        environment = os.environ | {"TMPDIR": temporary, "OMP_NUM_THREADS": "1"}
+        # threads that wait for work take no processor time
+        threads = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+        environment = os.environ | threads | {"TMPDIR": temporary}
         done = subprocess.run(
             command, env=environment, stdout=subprocess.PIPE, check=True
         )
