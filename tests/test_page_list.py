@@ -18,7 +18,13 @@ from support.browsing import (
     expect,
     find,
     ids,
+    open_page,
 )
+from support.server import listening
+from support.types import Build
+
+from citerec.index.folder import IndexFolder
+from citerec.serve.service import Service
 
 FOCUS = "() => document.activeElement.tagName"
 
@@ -221,3 +227,25 @@ def test_the_list_is_one_stop_of_the_tab_key_and_focus_is_never_lost(page: Any) 
     chip = page.locator("#venues .chip").first
     chip.press("Enter")
     expect(chip).to_be_focused()
+
+
+def test_the_back_button_brings_the_corpus_of_a_list_with_it(
+    browser: Any, build: Build, sample_index: IndexFolder
+) -> None:
+    other = build([{"id": "a", "title": "Late interaction over passages"}])
+    service = Service({"sample": sample_index.path, "other": other.path})
+    with listening(service) as address, open_page(browser, address) as page:
+        find(page)
+        first = ids(page)
+        edit(page)
+        page.select_option("#index", "other")
+        expect(page.locator(".row")).to_have_count(1)
+
+        page.go_back()
+        expect(page.locator("#index")).to_have_value("sample")
+        assert ids(page) == first
+        page.click(TAKE)
+        page.reload()
+        expect(page.locator("#shelf ol li")).to_have_count(1)
+        expect(page.locator("#index")).to_have_value("sample")
+    service.close()

@@ -337,6 +337,7 @@ interface Brought {
 }
 interface Visit {
   draft: string;
+  index?: string;
   found: Found | null;
   where?: Where;
   link?: Brought | null;

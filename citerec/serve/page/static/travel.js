@@ -278,7 +278,10 @@ export function travelled({ state: at }) {
     return;
   }
   if (visit.draft !== state.id) store.open(visit.draft);
-  chooseIndex(state.index);
+  if (visit.index !== state.index) {
+    chooseIndex(visit.index);
+    keep();
+  }
   if (visit.where) presentWhere(visit.where);
   else if (visit.found) present(visit.found);
   else clear();

@@ -1,4 +1,7 @@
-// The steps of the browser's history: each search, each opened paper and each draft is one.
+// The steps of the browser's history: each search, each opened paper and each draft is one, with its
+// corpus.
+
+import { state } from "./store.js";
 
 /** @type {Map<string, Visit>} */
 const visits = new Map(); // what the steps of this page show
@@ -8,7 +11,7 @@ let visible = ""; // the name of the visit that is shown
 /** @type {(visit: Visit, how: "push" | "replace" | "stay") => void} */
 export function step(visit, how) {
   visible = `${performance.timeOrigin} ${visits.size}`;
-  visits.set(visible, visit);
+  visits.set(visible, { ...visit, index: state.index });
   if (how === "push") history.pushState({ visit: visible }, "", location.pathname);
   else if (how === "replace") history.replaceState({ visit: visible }, "", location.pathname);
   else history.replaceState({ ...history.state, visit: visible }, "");

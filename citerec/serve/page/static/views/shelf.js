@@ -94,7 +94,7 @@ function giving(taken, open) {
     choose(event);
   };
   const other = html`<input id="other-style" aria-label="Name of the style" maxlength="100"
-    placeholder="such as lncs" pattern="[a-z0-9-]+" .value=${live(looks.style)}
+    placeholder="such as lncs" pattern="[\\-a-z0-9]+" .value=${live(looks.style)}
     @change=${choose} @keydown=${entered} />`;
   return html`<div class="export" role="group" aria-label="References in a style">
       <label class="hush" for="style">Style of references</label>
