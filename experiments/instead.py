@@ -92,7 +92,7 @@ class Bm25s:
 
 
 class Pyserini:
-    """Pyserini's BM25, its defaults, of an index in a folder; a search knows no years, so it asks for more hits than needed."""
+    """Pyserini's BM25, its defaults, in a folder; a search knows no years, so it asks for more hits than needed."""
 
     name = "Pyserini"
 
