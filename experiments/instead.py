@@ -56,6 +56,9 @@ this is said below; it still encodes the queries. On 300 papers of plastics thes
 bm25s has its defaults (k1 = 1.5, b = .75), and so has Pyserini (.9, .4). The difference is largest on biomed, where
 bm25s with Pyserini's values falls from F1@20 .082 to .034.
 
+The seconds of citerec and Pyserini were measured beside other work, those of the others on an idle machine: compare
+them roughly.
+
 Left out: Citeomatic's ranker, since the lab has its datasets and published figures only, no model (see
 [TABLES.md](TABLES.md)); and a public cross-encoder, since no model could be downloaded here.
 
