@@ -613,6 +613,17 @@ def test_an_estimate_counts_searches_and_rates(monkeypatch: MonkeyPatch) -> None
     assert estimate.minutes == pytest.approx(141 * 2 / 60)
 
 
+def test_a_semantic_search_has_its_own_price(monkeypatch: MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENALEX_API_KEY", "x")
+    config = CollectConfig(search="graphs", semantic=True, papers=100)
+
+    estimate = make_plan(Path("none"), config).estimate
+
+    # 50 seeds with 100 citing works and 40 references each: 70 lists of 100; one search
+    assert estimate.requests == 71
+    assert estimate.dollars == pytest.approx(0.01 + 70 * 0.0001)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -60,10 +60,10 @@ def test_references_become_a_corpus_that_is_searched_and_updated(
 ) -> None:
     openalex.faults = [None, Fault(wait=60)]
 
-    asked = client.make(COLBERT, name="My refs!")
-    assert (asked["name"], asked["references"]) == ("my-refs", "1 reference")
-    assert asked["service"] == "OpenAlex"
-    assert asked["estimate"].startswith("about ")
+    plan = client.make(COLBERT, name="My refs!")
+    assert (plan["name"], plan["references"]) == ("my-refs", "1 reference")
+    assert plan["service"] == "OpenAlex"
+    assert plan["estimate"].startswith("about ")
     assert openalex.requests == []  # an estimate sends nothing
 
     started = client.make(COLBERT, name="My refs!", start=True)
@@ -100,13 +100,13 @@ def test_a_draft_that_cites_nothing_is_searched_by_its_text(
 ) -> None:
     draft = "# Late interaction\n\nPassages are found by their token vectors.\n"
 
-    asked = client.make(draft, "draft.md", semantic=True)
+    plan = client.make(draft, "draft.md", semantic=True)
     client.make(draft, "draft.md", semantic=True, start=True)
     while not openalex.requests:
         time.sleep(0.05)
     client.http.delete("page/collect")
 
-    assert asked["semantic"]
+    assert plan["semantic"]
     text = openalex.requests[0].params["search.semantic"]
     assert text == "Late interaction. Passages are found by their token vectors."
 
@@ -145,9 +145,9 @@ def test_what_cannot_be_collected_is_refused(
 
 
 def test_a_name_stays_in_the_folder(client: Client) -> None:
-    asked = client.make(COLBERT, name="../../etc/passwd")
+    plan = client.make(COLBERT, name="../../etc/passwd")
 
-    assert asked["name"] == "etc-passwd"
+    assert plan["name"] == "etc-passwd"
 
 
 def test_a_server_collects_only_if_it_was_told_to(address: str) -> None:

@@ -77,13 +77,13 @@ def collect(
         return
     service = plan.service.title
     estimate = plan.estimate
-    sent = "ids and titles of the references are"
-    if options.search:
-        sent = "the words of --search are"
-    kept = "no draft, no abstract, no path"
+    sent = "ids and titles of the references are sent"
     if options.semantic:
-        sent, kept = "the text of --search is", "no path"
-    console.log(f"only {sent} sent to {service}; {kept}")
+        sent = "the text of --search is sent"
+    elif options.search:
+        sent = "the words of --search are sent"
+    kept = "no path" if options.semantic else "no draft, no abstract, no path"
+    console.log(f"only {sent} to {service}; {kept}")
     if estimate.dollars is not None and not plan.service.key:
         console.log(f"{plan.service.variable} is not set: {WITHOUT_KEY}")
     console.log(f"{service}: {estimate}")

@@ -186,7 +186,7 @@ class Plan:
             lists += ceil((seeds + expanded) * REFERENCES / OpenAlex.batch)
             dollars = lists * OpenAlex.list_dollars + titles * OpenAlex.search_dollars
             if self.config.semantic:
-                dollars += OpenAlex.semantic_dollars
+                dollars += OpenAlex.semantic_dollars - OpenAlex.search_dollars
         else:
             lists = (
                 sum(ceil(n / SemanticScholar.batch) for n in (len(entries), papers)) + 1

@@ -257,13 +257,12 @@ class OpenAlex(_Works):
         return self._keep(self._request(params)["results"])
 
     def _request(self, params: dict[str, str]) -> Json:
-        filters = params.get("filter", "")
-        if "search.semantic" in params:
-            self.dollars += self.semantic_dollars
-        elif "search" in params or filters.startswith("title.search:"):
-            self.dollars += self.search_dollars
-        else:
-            self.dollars += self.list_dollars
+        price = self.list_dollars
+        if "search" in params or "title.search:" in params.get("filter", ""):
+            price = self.search_dollars
+        elif "search.semantic" in params:
+            price = self.semantic_dollars
+        self.dollars += price
         shape = {"select": self.select, "per_page": str(self.batch)}
         return self.client.fetch("/works", {**shape, **params})
 
