@@ -8,12 +8,14 @@ from re import escape
 
 from citerec.errors import ConfigError
 from citerec.lab.datasets.convert import (
+    ACM_FILES,
     ELIFE_FILES,
     EPMC_FILES,
     SHEET,
     VIS_FILES,
     WOS_FILES,
     Files,
+    acm_vis,
     biomed,
     convert,
     vis,
@@ -200,7 +202,7 @@ def _public(
     about: str,
     licence: str,
     citation: str,
-    convert: Convert | None = None,
+    convert: Convert,
     *repositories: Repository,
 ) -> Dataset:
     """Describe a small corpus of public files, which is not published with the project; `--from` takes a ready one."""
@@ -253,6 +255,21 @@ def _wos(
     )
 
 
+VIS = (
+    Repository(
+        name="pisenberg/vispubdata",
+        commit="2fb559aa4966fedd77a52392bf53bb5f4e088f0f",
+        files=VIS_FILES,
+        listing="7896d5a7653e2b5f2e7a57ba29314766116ae00de6f39ed0e611f7c0865ea6e0",
+    ),
+    Repository(
+        name="john-guerra/visPubNetwork",
+        commit="75a42c00f11936ee8db0e09cc793dfad3a0589f8",
+        files=escape(SHEET),
+        listing="2b8b451b27d6dcd1c2c52ca6afb8111769282250897c6d48b256ef8bec676868",
+    ),
+)
+
 DATASETS: Mapping[str, Dataset] = {
     dataset.name: dataset
     for dataset in (
@@ -267,18 +284,7 @@ DATASETS: Mapping[str, Dataset] = {
             "code: MIT; data: not stated, abstracts are from IEEE Xplore: for measuring, not to be passed on",
             "Isenberg et al., vispubdata.org: A Metadata Collection about IEEE Visualization Publications, TVCG 2017",
             partial(convert, vis),
-            Repository(
-                name="pisenberg/vispubdata",
-                commit="2fb559aa4966fedd77a52392bf53bb5f4e088f0f",
-                files=VIS_FILES,
-                listing="7896d5a7653e2b5f2e7a57ba29314766116ae00de6f39ed0e611f7c0865ea6e0",
-            ),
-            Repository(
-                name="john-guerra/visPubNetwork",
-                commit="75a42c00f11936ee8db0e09cc793dfad3a0589f8",
-                files=escape(SHEET),
-                listing="2b8b451b27d6dcd1c2c52ca6afb8111769282250897c6d48b256ef8bec676868",
-            ),
+            *VIS,
         ),
         _public(
             "biomed",
@@ -371,9 +377,17 @@ DATASETS: Mapping[str, Dataset] = {
         _public(
             "acm_vis",
             "Computing at large",
-            "papers of ACM-CR (github.com/boudinfl/acm-cr) and of vis; the latter and 50 others cite",
-            UNSTATED_TERMS,
-            "",
+            "articles of the ACM and the papers of vis; these and 50 articles cite, the others are candidates",
+            "repository: Unlicense; texts are their publishers': for measuring, not to be passed on",
+            "Boudin, ACM-CR: A Manually Annotated Test Collection for Citation Recommendation, JCDL 2021",
+            partial(convert, acm_vis),
+            Repository(
+                name="boudinfl/acm-cr",
+                commit="0e65d68f5caae0eb902f4a3881575fd37fdb53e8",
+                files=ACM_FILES,
+                listing="6a33d11f4dc4be0121a6e55e4b8c8eff844d563c1fbe25074db346466acc677d",
+            ),
+            *VIS,
         ),
     )
 }

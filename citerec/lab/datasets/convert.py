@@ -1,4 +1,4 @@
-"""Converts the files of public repositories to corpora: the papers of IEEE VIS, JATS, and exports of Web of Science.
+"""Converts the files of public repositories to corpora: papers of IEEE VIS and the ACM, JATS, Web of Science.
 
 Each function receives the files of its repositories by their paths, and returns papers by id.
 """
@@ -95,12 +95,21 @@ KIND = (
 )
 
 
-def vis(repositories: Sequence[Files]) -> Papers:  # noqa: PLR0912 (one step for each table)
+References = defaultdict[str, set[str]]  # of a paper: DOIs, or titles
+
+
+def vis(repositories: Sequence[Files]) -> Papers:
     """Return the papers of IEEE VIS and of the journals of its field: id is the DOI."""
+    return _linked_papers(*_vis(repositories))
+
+
+def _vis(
+    repositories: Sequence[Files],
+) -> tuple[Papers, References, References]:
+    """Return papers by DOI, and of each the DOIs that it cites and the titles of other works."""
     update, network = repositories
     papers: Papers = {}
-    cited: defaultdict[str, set[str]] = defaultdict(set)
-    titles: defaultdict[str, list[str]] = defaultdict(list)
+    cited, titles = References(set), References(set)
     for path, file in update.items():
         year = re.match(r"vispubdata-update/(\d{4})/", path)
         if not year:
@@ -136,7 +145,7 @@ def vis(repositories: Sequence[Files]) -> Papers:  # noqa: PLR0912 (one step for
         for row in _rows(update[f"{results}/{name}_vispubdata.csv"]):
             if (docid := doi(row["DOI"])) in papers:
                 cited[docid].update(map(doi, row["citedPapers"].split(";")))
-                titles[docid] += row["citedPapersWithoutDOI"].split(":::")
+                titles[docid].update(row["citedPapersWithoutDOI"].split(":::"))
     for row in _rows(network[SHEET]):
         docid = doi(row["Paper DOI"])
         title = clean(row["Paper Title"])
@@ -159,6 +168,11 @@ def vis(repositories: Sequence[Files]) -> Papers:  # noqa: PLR0912 (one step for
         for docid, paper in papers.items()
         if (paper.abstract and paper.authors) or cited[docid] - {""}
     }
+    return papers, cited, titles
+
+
+def _linked_papers(papers: Papers, cited: References, titles: References) -> Papers:
+    """Link papers to those of them that they cite by DOI or by a long title."""
     by_title: dict[str, str] = {}
     for docid, paper in papers.items():
         by_title.setdefault(key(paper.title), docid)
@@ -185,6 +199,118 @@ def _rows(file: Path) -> Iterator[dict[str, str]]:
     finally:
         csv.field_size_limit(before)
     yield from rows
+
+
+# --- ACM-CR, with the papers of IEEE VIS
+
+ACM_FILES = r"data/(acm-dl/.*\.bib|topics\+qrels/papers/.*\.dois)"
+_ENTRY = re.compile(r"^@(\w+)\{([^,\s]+),(.*?)(?=^@\w+\{|\Z)", re.M | re.S)
+_VALUE = re.compile(r"\s*(\w+)\s*=\s*\{(.*)\},?\s*")
+_ACCENTS = dict(
+    zip(
+        "'`^\"~=.cvuHkrdb",
+        "\u0301\u0300\u0302\u0308\u0303\u0304\u0307\u0327\u030c\u0306\u030b\u0328\u030a\u0323\u0331",
+        strict=True,
+    )
+)
+_LETTERS = dict(  # longest first
+    zip(
+        "ss ae AE oe OE aa AA o O l L i j".split(),
+        "ßæÆœŒåÅøØłŁij",
+        strict=True,
+    )
+)
+
+
+def acm_vis(repositories: Sequence[Files]) -> Papers:
+    """Return articles of the ACM and of IEEE VIS: id is the DOI.
+
+    Those of VIS cite, and the 50 articles whose references ACM-CR lists. Papers that have no abstract, cite nothing
+    and are not cited are left out.
+    """
+    acm, *others = repositories
+    of_vis, cited, titles = _vis(others)
+    papers: Papers = {}
+    for path, file in acm.items():
+        if path.endswith(".dois"):
+            docid = "10.1145/" + path.rpartition("/")[2].removesuffix(".dois")
+            cited[docid].update(map(doi, _text(file).split()))
+        else:
+            papers = _of_acm(_text(file)) | papers
+    papers = dict(sorted((papers | of_vis).items()))
+    papers = _linked_papers(papers, cited, titles)
+    named = {
+        other for docid, paper in papers.items() for other in paper.citations - {docid}
+    }
+    return {
+        docid: paper
+        for docid, paper in papers.items()
+        if paper.abstract or paper.citations or docid in named
+    }
+
+
+def _of_acm(text: str) -> Papers:
+    """Return the articles of BibTeX as the ACM writes it: a value that goes over several lines counts for nothing."""
+    papers: Papers = {}
+    for kind, name, body in _ENTRY.findall(text):
+        values = dict[str, str]()
+        for line in body.splitlines():
+            if found := _VALUE.fullmatch(line):
+                values.setdefault(found[1].lower(), found[2])
+        docid = doi(values.get("doi")) or doi(name)
+        if (
+            kind not in ("article", "inproceedings")
+            or not docid
+            or "title" not in values
+        ):
+            continue
+        abstract = clean(values.get("abstract"))
+        names = (
+            clean(_unescaped(person))
+            for person in re.split(r"\s+and\s+", values.get("author", ""))
+        )
+        year = values.get("year", "")
+        venues = (values.get(field) for field in ("journal", "series", "booktitle"))
+        papers.setdefault(
+            docid,
+            Converted(
+                title=clean(_unescaped(values["title"])),
+                abstract=abstract if len(abstract) >= 40 else "",
+                year=int(year) if year.isdigit() else None,
+                authors=[
+                    " ".join(reversed(one.split(", ", 1))) for one in names if one
+                ],
+                venue=clean(_unescaped(next(filter(None, venues), ""))),
+            ),
+        )
+    return papers
+
+
+def _unescaped(text: str) -> str:
+    """Return a text with the accents and letters that its TeX means, without grouping braces.
+
+    As it was when the figures were made; `bibliography.keys.to_text` knows more of TeX.
+    """
+    if "\\" in text:
+        text = re.sub(r"\\([&%$#_{}])", r"\1", text)
+        marks = (
+            r"['`^\"~=.])\s*\{?\\?([A-Za-z])\}?\}?",
+            r"[cvuHkrdb])\s*\{\\?([A-Za-z])\}\}?",
+        )
+        for mark in marks:
+            text = re.sub(
+                r"\{?\\(" + mark, lambda found: found[2] + _ACCENTS[found[1]], text
+            )
+        letters = "|".join(_LETTERS)
+        text = re.sub(
+            rf"\{{?\\({letters})(?![A-Za-z])\s*(?:\{{\}})?\}}?",
+            lambda found: _LETTERS[found[1]],
+            text,
+        )
+        text = re.sub(
+            r"\\(?:textit|textbf|emph|text|rm|it|bf|em|tt|textsc|texttt)\b\s*", "", text
+        )
+    return text.replace("{", "").replace("}", "")
 
 
 # --- Web of Science
@@ -589,7 +715,7 @@ def write_corpus(
     ):
         for docid in sorted(papers):
             paper = papers[docid]
-            cited = sorted(paper.citations & papers.keys() - {docid})
+            cited = sorted((paper.citations & papers.keys()) - {docid})
             citations += len(cited)
             gold[docid] = [
                 other
