@@ -213,7 +213,7 @@ _ACCENTS = dict(
         strict=True,
     )
 )
-_LETTERS = dict(  # longest first
+_LETTERS: Mapping[str, str] = dict(  # longest first
     zip(
         "ss ae AE oe OE aa AA o O l L i j".split(),
         "ßæÆœŒåÅøØłŁij",
