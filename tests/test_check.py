@@ -336,7 +336,7 @@ def test_the_command_prints_a_summary_and_each_problem(
 
     assert run(["check", "refs.bib", *index]) == 0
     assert capsys.readouterr().out == (
-        "refs.bib: 2 entries, 2 found in this corpus, 1 with a problem\n"
+        "refs.bib: 2 entries, 2 of them could be compared with this corpus; 1 with a problem\n"
         "line 2: entry 'b'\n"
         "  duplicate of line 1: entry 'a'\n"
         "  year: the file has 2018, the corpus 2017 (vaswani2017attention)\n"

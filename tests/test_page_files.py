@@ -129,7 +129,7 @@ def test_a_list_is_checked_and_its_corrections_are_a_bib(
     file = {"name": "refs.bib", "mimeType": "", "buffer": text.encode()}
 
     page.set_input_files("#file", files=[file])
-    page.click("text=Check my list: 1 entry has a problem")
+    page.click("text=Check my list: 1 entry has a problem; 1 of 2 entries could")
     expect(page.locator("#check")).to_contain_text(
         "Year: the file has 2018, the corpus 2017"
     )
@@ -146,3 +146,38 @@ def test_a_list_is_checked_and_its_corrections_are_a_bib(
     assert answer["corrections"] == corrected
     assert (answer["entries"], answer["found"], answer["with_problem"]) == (2, 1, 1)
     assert answer["missing"] == ["A paper of elsewhere, with a long title"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "button", "line"),
+    [
+        (
+            ["A paper of elsewhere, with a long title"],
+            "0 of 1 entry could be compared with this corpus",
+            "1 entry; 0 could be compared with this corpus.",
+        ),
+        (
+            ["A paper of elsewhere, with a long title", "Attention Is All You Need"],
+            "1 of 2 entries could be compared with this corpus",
+            "2 entries; 1 could be compared with this corpus, and no difference was found.",
+        ),
+        (
+            ["Attention Is All You Need"],
+            "no problem was found",
+            "1 entry; 1 could be compared with this corpus, and no difference was found.",
+        ),
+    ],
+)
+def test_a_list_has_no_problem_only_if_all_of_it_was_compared(
+    page: Any, entries: list[str], button: str, line: str
+) -> None:
+    text = "".join(
+        f"@misc{{of{n}, title={{{title}}}}}" for n, title in enumerate(entries)
+    )
+    file = {"name": "refs.bib", "mimeType": "", "buffer": text.encode()}
+
+    page.set_input_files("#file", files=[file])
+    page.click("#open-check")
+
+    expect(page.locator("#open-check")).to_have_text(f"Check my list: {button}")
+    expect(page.locator("#check h3 + p")).to_have_text(line)

@@ -186,7 +186,8 @@ def check(
     else:
         entries = plural(report.entries, "entry", "entries")
         write_lines(
-            f"{references}: {entries}, {report.found} found in this corpus, {report.with_problem} with a problem",
+            f"{references}: {entries}, {report.found} of them could be compared with this corpus; "
+            f"{report.with_problem} with a problem",
             *problem_lines(report),
         )
     if strict and report.findings:

@@ -103,9 +103,21 @@ class Finding:
 class ReferenceCheck:
     """The problems of a file of references, in the order of its entries."""
 
-    entries: int  # those that could be read, and those that could not
-    found: int  # entries that the corpus has
+    listed: PaperList
+    missing: tuple[
+        Entry, ...
+    ]  # which the corpus does not have; compared with each other only
     findings: tuple[Finding, ...]
+
+    @property
+    def entries(self) -> int:
+        """How many entries the file has, with those that cannot be read."""
+        return len(self.listed.entries) + len(self.listed.unread)
+
+    @property
+    def found(self) -> int:
+        """How many entries the corpus has."""
+        return len(self.listed.entries) - len(self.missing)
 
     @property
     def with_problem(self) -> int:
@@ -144,7 +156,7 @@ def check_references(listed: PaperList, papers: Papers) -> ReferenceCheck:
         Finding(problem=Problem.UNREADABLE, entry=-1, place=at) for at in listed.unread
     ]
     earlier = earlier_entries(listed.entries)
-    found = 0
+    missing = list[Entry]()
     for number, (entry, of_entry) in enumerate(zip(listed.entries, rows, strict=True)):
         fault = partial(
             Finding, entry=number, place=entry.place, key=entry.key, title=entry.title
@@ -156,16 +168,15 @@ def check_references(listed: PaperList, papers: Papers) -> ReferenceCheck:
                     corpus=listed.entries[earlier[number]].place,
                 )
             )
-        if of_entry:
-            found += 1
-            matches = [by_row[row] for row in sorted(of_entry)]
-            findings += [
-                fault(problem=problem, file=stated, corpus=known, id=paper.id)
-                for problem, stated, known, paper in _differences(entry, matches)
-            ]
-    return ReferenceCheck(
-        len(listed.entries) + len(listed.unread), found, tuple(findings)
-    )
+        if not of_entry:
+            missing.append(entry)
+            continue
+        matches = [by_row[row] for row in sorted(of_entry)]
+        findings += [
+            fault(problem=problem, file=stated, corpus=known, id=paper.id)
+            for problem, stated, known, paper in _differences(entry, matches)
+        ]
+    return ReferenceCheck(listed, tuple(missing), tuple(findings))
 
 
 def _differences(

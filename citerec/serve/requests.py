@@ -426,7 +426,6 @@ class CheckAnswer(BaseModel):
 def checked(listed: PaperList, papers: Corpus) -> CheckAnswer:
     """Compare a list of references with an index."""
     report = check_references(listed, papers)
-    _, _, missing = chosen_papers(listed, papers)
     findings = [
         {
             "problem": found.problem.value,
@@ -442,7 +441,7 @@ def checked(listed: PaperList, papers: Corpus) -> CheckAnswer:
         entries=report.entries,
         found=report.found,
         with_problem=report.with_problem,
-        missing=missing[len(listed.unread) :],
+        missing=[entry.title or entry.place for entry in report.missing],
         findings=findings,
         corrections=report.corrections(papers),
     )

@@ -19,11 +19,11 @@ export const check = () =>
 
 /** @type {(check: Check) => View} */
 function file({ name, entries, found, findings, missing, corrections }) {
-  const facts = `${count(entries, "entry", "entries")}, ${found} of them in this corpus.`;
+  const facts = `${count(entries, "entry", "entries")}; ${found} could be compared with this corpus`;
   const corrected = () => save(corrections, "corrections.bib", "application/x-bibtex");
   return html`<section class="checked">
     <h3 dir="auto">${clean(name)}</h3>
-    <p>${facts} ${findings.length ? nothing : "No difference was found."}</p>
+    <p>${facts}${findings.length || !found ? "." : ", and no difference was found."}</p>
     ${
       corrections
         ? html`<p><button type="button" class="main" data-corrections @click=${corrected}

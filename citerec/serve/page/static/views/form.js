@@ -162,9 +162,13 @@ function whole() {
 const openCheck = () => update({ checking: true });
 
 function checkName() {
-  const n = now.checks.reduce((sum, one) => sum + one.with_problem, 0);
+  /** @type {(name: "entries" | "found" | "with_problem") => number} */
+  const total = name => now.checks.reduce((sum, one) => sum + one[name], 0);
+  const [n, all, found] = [total("with_problem"), total("entries"), total("found")];
   const wrong = `${count(n, "entry", "entries")} ${n === 1 ? "has" : "have"} a problem`;
-  return `Check my list: ${n ? wrong : "no problem was found"}`;
+  const compared = `${found} of ${count(all, "entry", "entries")} could be compared with this corpus`;
+  const facts = [n ? wrong : "", found < all ? compared : ""].filter(Boolean);
+  return `Check my list: ${facts.join("; ") || "no problem was found"}`;
 }
 
 /** @type {(question: NonNullable<Now["question"]>) => View} */
