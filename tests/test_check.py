@@ -298,7 +298,85 @@ def test_corrections_have_the_keys_of_the_file_and_no_retracted_or_repeated_entr
         "a",
         "b",
     ]
-    assert "year = {2020}" in corrected
+    assert "year={2020}" in corrected
+
+
+OWN = r"""@string{jor = "Journal of {R}oots"}
+@Book{forest, title = {Proceedings of the Forest}, publisher = {Own Press}, year = 2018}
+@Article{Root:18,  % as printed
+  Author   = {Root, B\'o},
+  TITLE    = {Roots of {V}ery Large Trees},
+  journal  = jor,  volume = 7, Month = jan,
+  Year     = "2018",
+  crossref = {forest},
+  file     = {:C\:\\a b.pdf:PDF}, keywords = {trees, {DNA}},
+  note     = {Year = 2018, I think},
+  url      = {https://roots.org}
+}
+"""
+
+
+def test_a_corrected_entry_is_that_of_the_author_but_for_what_was_wrong(
+    check: Check, corpus: Papers
+) -> None:
+    report = check(OWN)
+
+    own = OWN[OWN.index("@Article") :]
+    right = own.replace('Year     = "2018"', "year     = {2020}").replace(
+        "{https://roots.org}", "{https://roots.org},\n  doi = {10.1234/ROOTS}"
+    )
+    assert [problem for problem, *_ in brief(report)] == ["year", "no-doi"]
+    assert report.corrections(corpus) == right
+    assert brief(check(right)) == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "right"),
+    [
+        (
+            "@misc(a, title={Roots of very Large Trees}, date=2018-05, doi={10.1234/roots},)",
+            "@misc(a, title={Roots of very Large Trees}, year={2020}, doi={10.1234/roots},)",
+        ),
+        (
+            "@misc{a, title={Rooots of Very}, subtitle={Large Trees}, doi={10.1234/roots}, note=x}",
+            "@misc{a, title={Roots of Very Large Trees}, subtitle={}, doi={10.1234/roots}, note=x}",
+        ),
+        (
+            "@unpublished{a, title={{Roots} of Very Large Trees}, journal = {arXiv:1801.00001}, year=2018,"
+            " eprint={1801.00001} % read\n}",
+            "@article{a, title={{Roots} of Very Large Trees}, journal = {Journal of Roots}, year={2020},"
+            " eprint={1801.00001},\n  doi = {10.1234/ROOTS} % read\n}",
+        ),
+        (
+            "@article{a, title={The Maps of Large Trees}, author={Smith}, journaltitle={CoRR}, year=2018}",
+            "@inproceedings{a, title={The Maps of Large Trees}, author={Smith}, booktitle={VIS}, year={2019},"
+            "\n  doi = {10.1234/maps}}",
+        ),
+        (
+            "@misc{a, title={Roots of Very Large Trees}, year=2020, url={https://doi.org/10.9999/wrong}}",
+            "@misc{a, title={Roots of Very Large Trees}, year=2020, url={https://doi.org/10.1234/ROOTS},"
+            "\n  doi = {10.1234/ROOTS}}",
+        ),
+    ],
+)
+def test_a_correction_takes_the_place_of_what_it_corrects(
+    check: Check, corpus: Papers, entry: str, right: str
+) -> None:
+    corrections = check(entry).corrections(corpus)
+
+    assert corrections == f"{right}\n"
+    assert check(corrections).corrections(corpus) == ""
+
+
+def test_a_list_that_is_no_bibtex_is_corrected_as_the_corpus_states_it(
+    check: Check, corpus: Papers
+) -> None:
+    ris = "TY  - JOUR\nID  - a\nTI  - Roots of Very Large Trees\nDO  - 10.1234/roots\nPY  - 2018\nER  - \n"
+
+    corrections = check(ris, "refs.ris").corrections(corpus)
+
+    assert corrections.startswith("@article{a,\n  title = {Roots of Very Large Trees}")
+    assert "year = {2020}" in corrections
 
 
 def test_an_entry_that_cannot_be_read_is_a_problem(check: Check) -> None:

@@ -8,6 +8,7 @@ comment, does not count escaped braces, and refuses an entry without a key.
 import re
 from collections.abc import Mapping
 from functools import cache, partial
+from operator import itemgetter
 from pathlib import Path
 
 import orjson
@@ -15,6 +16,7 @@ import orjson
 from citerec.bibliography.entry import Entry, first_year, is_preprint
 from citerec.bibliography.keys import (
     arxiv_dois,
+    doi_of,
     dois_of,
     link,
     plain_text,
@@ -28,6 +30,7 @@ from citerec.display import one_line
 # of an entry, among its fields; no names of fields
 KEY = "(key)"
 TYPE = "(type)"
+SOURCE = "(source)"  # as it is written
 _LONGEST = 1_000_000  # characters of a value: strings that double each other could fill any memory
 _PATIENCE = 100  # faults
 _GAP = r"(?:\s|%[^\n]*)*+"
@@ -77,7 +80,7 @@ def read_records(
                 end = len(text) if len(broken) < _PATIENCE else at
                 at = _closing(text, at, end, _UNESCAPED)
             elif kind == "string":
-                fields, at = _fields(text, at, macros)
+                fields, _, at = _fields(text, at, macros)
                 macros |= fields
             elif kind:
                 match = _KEY.match(text, at)
@@ -87,8 +90,9 @@ def read_records(
                     )
                 key = match[1].strip() if match else ""
                 name = f"entry {key!r}" if key else name
-                fields, at = _fields(text, match.end() if match else at, macros)
-                records.append((line, fields | {KEY: key, TYPE: kind}))
+                fields, _, at = _fields(text, match.end() if match else at, macros)
+                fields |= {KEY: key, TYPE: kind, SOURCE: text[start.start() : at]}
+                records.append((line, fields))
         except ValueError as error:
             broken.append((line, f"{name} cannot be read: {error}"))
             following = _NEXT.search(text, at)
@@ -103,9 +107,46 @@ def read_records(
     ], broken
 
 
-def _fields(
-    text: str, at: int, macros: Mapping[str, str]
-) -> tuple[dict[str, str], int]:
+# which of them states year or venue, types and programs choose
+_SAME = (
+    ("year", "date"),
+    ("journal", "journaltitle", "booktitle", "howpublished"),
+)
+
+
+def corrected(source: str, kind: str, values: Mapping[str, str]) -> str:
+    """Return an entry with other values of some fields, in LaTeX, and all else as it is written.
+
+    Fields that it lacks follow its last one. A link to its DOI changes with it; an empty `kind` is its own type.
+    """
+    start = next(_START.finditer(source))
+    key = _KEY.match(source, start.end())
+    fields, places, _ = _fields(source, key.end() if key else start.end(), {})
+    if "doi" in values and doi_of(link(fields.get("url", ""))):
+        values = {**values, "url": f"https://doi.org/{values['doi']}"}
+    last = max(end for _, end in places.values())
+    edits = [(*start.span(1), kind or start[1])]
+    for field, value in values.items():
+        same = next((names for names in _SAME if field in names), ())
+        stated = next((name for name in (field, *same) if name in places), "")
+        if stated:
+            name, end = places[stated]
+            given = source[name.end(1) : end]  # `= {2018}`
+            sign = given.removesuffix(given.lstrip("= \t\n"))
+            edits.append((name.start(1), end, f"{field}{sign}{{{value}}}"))
+        elif value:
+            edits.append((last, last, f",\n  {field} = {{{value}}}"))
+    edits.sort(key=itemgetter(0))
+    for begin, end, text in reversed(edits):
+        source = source[:begin] + text + source[end:]
+    return source
+
+
+# fields, and of each the match of its name and the end of its value; the end of the entry
+_Fields = tuple[dict[str, str], dict[str, tuple[re.Match[str], int]], int]
+
+
+def _fields(text: str, at: int, macros: Mapping[str, str]) -> _Fields:
     """Read fields up to the end of their entry; a brace counts if it is escaped, too, unless nothing closes then."""
     following = _LINE.search(text, at)
     end = following.start() if following else len(text)
@@ -120,8 +161,9 @@ def _fields(
 
 def _fields_by(
     brackets: re.Pattern[str], text: str, at: int, end: int, macros: Mapping[str, str]
-) -> tuple[dict[str, str], int]:
+) -> _Fields:
     fields: dict[str, str] = {}
+    places: dict[str, tuple[re.Match[str], int]] = {}
     while True:
         if name := _NAME.match(text, at):
             parts = list[str]()
@@ -141,6 +183,7 @@ def _fields_by(
                     break
                 at = joint.end()
             fields.setdefault(name[1].lower(), "".join(parts))
+            places.setdefault(name[1].lower(), (name, at))
         after = _AFTER.match(text, at)
         if not after:
             raise ValueError(f"a comma is missing before {_shown(text, at)}")
@@ -150,7 +193,7 @@ def _fields_by(
                 raise ValueError(
                     f"one brace too many ends the entry before {_shown(text, at)}"
                 )
-            return fields, at
+            return fields, places, at
 
 
 def _shown(text: str, at: int) -> str:
@@ -258,6 +301,7 @@ def to_entry(line: int, fields: Mapping[str, str]) -> Entry:
         preprints=arxiv_dois(f"arXiv:{text('eprint')} {venue} {links}"),
         is_preprint=is_preprint(kind, venue, map(text, _REMARKS), addresses),
         line=line,
+        source=fields[SOURCE],
         label=f"entry {key or title[:60]!r}" if key or title else "this entry",
     )
 

@@ -53,6 +53,7 @@ class Entry:
     line: int | None = None  # where it starts, from 1; None in a JSON list
     text: str = ""  # a reference as a draft prints it, searched for the titles and DOIs of a corpus
     label: str = ""  # its name in messages; empty if the line is enough
+    source: str = ""  # of BibTeX, the entry as it is written
     note: str = ""  # of the author, in JSON
 
     @property

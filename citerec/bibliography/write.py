@@ -76,6 +76,13 @@ def _ascii(text: str) -> str:
 
 def bibtex_entry(key: str, paper: Paper, note: str = "") -> str:
     """Return a paper as an entry with an author's note, which ends with a line feed."""
+    name, fields = bibtex_record(paper, note)
+    lines = [f"  {field} = {{{value}}},\n" for field, value in fields.items()]
+    return f"@{name}{{{key},\n{''.join(lines)}}}\n"
+
+
+def bibtex_record(paper: Paper, note: str = "") -> tuple[str, dict[str, str]]:
+    """Return the type of the entry of a paper, and the fields that are not empty, in LaTeX."""
     kind = kind_of(paper)
     doi = paper_doi(paper)
     pages = _RANGE.sub("--", one_line(paper.pages))  # `@misc` has none
@@ -97,9 +104,8 @@ def bibtex_entry(key: str, paper: Paper, note: str = "") -> str:
         "note": RETRACTED if paper.retracted else "",
         "annotation": _escape(one_line(note)),
     }
-    lines = [f"  {name} = {{{value}}},\n" for name, value in fields.items() if value]
     name = "mastersthesis" if "master" in paper.type.lower() else KINDS[kind]["bibtex"]
-    return f"@{name}{{{key},\n{''.join(lines)}}}\n"
+    return name, {field: value for field, value in fields.items() if value}
 
 
 def _published(paper: Paper, kind: Kind) -> dict[str, str]:

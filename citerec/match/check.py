@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from itertools import groupby
 
 from citerec.bibliography import publication
+from citerec.bibliography.bibtex import corrected
 from citerec.bibliography.entry import SERVER, Entry, PaperList, is_preprint_doi
 from citerec.bibliography.keys import name_key, paper_doi, title_key
-from citerec.bibliography.write import bibtex_entry
+from citerec.bibliography.write import bibtex_entry, bibtex_record
 from citerec.index.papers import Papers
 from citerec.match.papers import (
     LEAST_WORDS,
@@ -67,6 +69,16 @@ class Problem(StrEnum):
 
 
 _NOT_CORRECTED = {Problem.RETRACTED, Problem.DUPLICATE, Problem.UNREADABLE}
+# fields that a problem is about; a preprint that is published has others of all
+_FIELDS = {
+    Problem.YEAR: ["year"],
+    Problem.DOI: ["doi"],
+    Problem.NO_DOI: ["doi"],
+    Problem.TITLE: ["title", "subtitle"],
+    Problem.PREPRINT: (
+        "year journal booktitle howpublished volume number pages publisher doi".split()
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,26 +138,34 @@ class ReferenceCheck:
         return len(readable) + sum(finding.entry < 0 for finding in self.findings)
 
     def corrections(self, papers: Papers) -> str:
-        """Return the entries that the corpus states otherwise, as it states them, in BibTeX with the keys of the file.
+        """Return the entries that the corpus states otherwise, in BibTeX: as in the file, but for what is corrected.
 
-        Retracted papers are left out, and duplicates: what becomes of them is for their author.
+        Of a file that is not BibTeX, they are as the corpus states them, with the keys of the file. Retracted papers
+        are left out, and duplicates: what becomes of them is for their author.
         """
-        left = {
-            finding.entry
-            for finding in self.findings
-            if finding.problem in _NOT_CORRECTED
-        }
-        wrong = {
-            finding.entry: finding
-            for finding in self.findings
-            if finding.entry not in left
-        }
-        rows = papers.rows_of([finding.id for finding in wrong.values()]).tolist()
-        by_row = papers.at(rows)
-        return "\n".join(
-            bibtex_entry(finding.key or finding.id, by_row[row])
-            for finding, row in zip(wrong.values(), rows, strict=True)
-        )
+        texts = list[str]()
+        for place, group in groupby(self.findings, lambda finding: finding.entry):
+            findings = [*group]
+            if any(finding.problem in _NOT_CORRECTED for finding in findings):
+                continue
+            rows = papers.rows_of([finding.id for finding in findings]).tolist()
+            by_row = papers.at(rows)
+            source = self.listed.entries[place].source
+            kind = ""
+            values = dict[str, str]()
+            for finding, row in zip(findings, rows, strict=True):
+                published, fields = bibtex_record(by_row[row])
+                if finding.problem is Problem.PREPRINT:
+                    kind = published
+                fields["subtitle"] = ""  # is in the title
+                names = _FIELDS[finding.problem]
+                values |= {name: fields[name] for name in names if name in fields}
+            texts.append(
+                f"{corrected(source, kind, values)}\n"
+                if source
+                else bibtex_entry(findings[-1].key or findings[-1].id, by_row[rows[-1]])
+            )
+        return "\n".join(texts)
 
 
 def check_references(listed: PaperList, papers: Papers) -> ReferenceCheck:

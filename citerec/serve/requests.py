@@ -420,7 +420,7 @@ class CheckAnswer(BaseModel):
     findings: list[
         dict[str, str]
     ]  # problem, place, key, title, id, and text: the problem in words
-    corrections: str  # BibTeX with the keys of the file, for the entries that the index states otherwise
+    corrections: str  # BibTeX: entries of the file with what the index states otherwise
 
 
 def checked(listed: PaperList, papers: Corpus) -> CheckAnswer:

@@ -28,8 +28,8 @@ function file({ name, entries, found, findings, missing, corrections }) {
       corrections
         ? html`<p><button type="button" class="main" data-corrections @click=${corrected}
               >Save corrections as .bib</button></p>
-            <p class="hint">The entries as this corpus has them, with your citation keys. Retracted
-              papers and duplicates are yours to decide.</p>`
+            <p class="hint">Your entries of a .bib, with nothing changed but what this corpus states
+              otherwise. Retracted papers and duplicates are yours to decide.</p>`
         : nothing
     }
     <ul>${[...Map.groupBy(findings, one => one.place)].map(place)}</ul>
