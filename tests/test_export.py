@@ -158,6 +158,55 @@ def test_capitals_of_names_are_protected_and_those_of_a_title_in_capitals_are_no
     assert "title = {Strikes of coal miners in {India}: A study}" in text
 
 
+@pytest.mark.parametrize(
+    ("venue", "written"),
+    [
+        (
+            "JOURNAL OF THE AMERICAN STATISTICAL ASSOCIATION",
+            "Journal of the American Statistical Association",
+        ),
+        (
+            "IEEE TRANSACTIONS ON IMAGE PROCESSING",
+            "IEEE Transactions on Image Processing",
+        ),
+        ("PLOS ONE", "PLOS One"),
+        ("BMC BIOLOGY", "BMC Biology"),
+        ("NATURE", "Nature"),
+        ("CHILDREN'S GEOGRAPHIES", "Children's Geographies"),
+        ("JAMA", "JAMA"),
+        ("CG&A", "CG&A"),
+        ("J AM VET MED ASSOC", "J Am Vet Med Assoc"),
+        (
+            "CRISIS-THE JOURNAL OF SUICIDE PREVENTION",
+            "Crisis-The Journal of Suicide Prevention",
+        ),
+        (
+            "REVUE D'HISTOIRE DE L'AFRIQUE, PART II",
+            "Revue D'Histoire de L'Afrique, Part II",
+        ),
+        (
+            "2014 7TH INTERNATIONAL CONFERENCE ON IMAGES (ICI)",
+            "2014 7th International Conference on Images (ICI)",
+        ),
+        ("CHI EA '20", "CHI EA '20"),
+        ("ASONAM", "ASONAM"),
+        ("The Lancet HIV", "The Lancet HIV"),
+    ],
+)
+def test_a_venue_in_capitals_only_is_written_in_title_case(
+    venue: str, written: str
+) -> None:
+    kind = "" if venue in {"ASONAM", "CHI EA '20"} else "article"
+    paper = Paper(id="x", title="T", venue=venue, type=kind)
+
+    [item] = json.loads(dump_one(Format.CSL, paper))
+    bibtex = dump_one(Format.BIBTEX, paper)
+
+    assert item["container-title"] == written
+    assert f"{{{written.replace('&', chr(92) + '&')}}}" in bibtex
+    assert written in dump_one(Format.RIS, paper)
+
+
 def test_citation_keys_are_unique_and_ascii() -> None:
     same = [
         Paper(id=f"p{n}", title="The Éclair", year=2019, authors=("Gødel",))

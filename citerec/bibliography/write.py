@@ -23,7 +23,18 @@ _ASCII = str.maketrans({letter: name.lower() for name, letter in LETTERS.items()
 _STOP = frozenset(
     "a an and are as at by can do does for from how in is it of on or the to toward towards via what with".split()
 )
+_SMALL = _STOP | frozenset("de del della der des di du e el et la le und y".split())
 _WORD = re.compile(r"[^\W_]+")
+# words that stay so in a name in capitals only: acronyms, numbers of volumes, and what has no vowel or a digit
+_CAPITALS = re.compile(
+    r"(?:AAAI|ACM|ACS|AI|AIAA|AIDS|AIP|AMS|AOAC|ASCE|ASEE|ASME|AVMA|DNA|EMBO|EURASIP|FAO|FASEB|FEBS|FEMS|HIV|IBM|ICES"
+    r"|IEE|IEEE|IEICE|IET|IFAC|ILR|IOP|ISME|ISPRS|IUCN|JAIR|JAMA|JASIST|NATO|OECD|PLOS|PNAS|RNA|SAE|SIAM"
+    r"|SIG(?:ACT|CHI|COMM|GRAPH|IR|KDD|METRICS|MOD|PLAN)|SPIE|UK|USA|USENIX|[IVX]{2,}|[^\W\dAEIOUY_]{3,}"
+    r"|\w*\d\w*(?<!ST|ND|RD|TH))\Z"
+)
+_LONG_WORD = re.compile(r"[^\W\d_]{8}")
+# not in brackets, as an acronym is, nor of one such as CG&A
+_NAME_WORD = re.compile(r"(?<![\w(&])\w+(?:['’]S\b)?(?![\w&])")
 _ESCAPES = str.maketrans(
     {
         **{sign: f"\\{sign}" for sign in "&%$#_"},
@@ -282,8 +293,20 @@ def _notes(paper: Paper, note: str) -> list[str]:
 def _venue_and_publisher(paper: Paper, kind: Kind) -> tuple[str, str]:
     """Return the venue and the publisher of a paper; either may be empty."""
     venue = one_line(paper.venue)
+    is_name = len(venue.split()) > LONG or _LONG_WORD.search(venue)  # no acronym
+    if venue.isupper() and (is_name or kind is Kind.JOURNAL):
+        venue = _NAME_WORD.sub(_in_title_case, venue)
     publisher = one_line(paper.publisher)
     # they have no venue; one without a publisher is published by what the corpus calls so, such as a university
     if kind in {Kind.BOOK, Kind.THESIS, Kind.REPORT} and not publisher:
         return "", venue
     return venue, publisher
+
+
+def _in_title_case(word: re.Match[str]) -> str:
+    """Return a word of a name in capitals as it is written in a title."""
+    if _CAPITALS.match(word[0]):
+        return word[0]
+    around = word.string[word.start() - 1 : word.end() + 1]
+    is_small = around == f" {word[0]} " and word[0].lower() in _SMALL
+    return word[0].lower() if is_small else word[0].capitalize()
