@@ -65,7 +65,7 @@ class Request:
             )
         if self.year_max is not None and (self.year_min or 1) > self.year_max:
             raise ConfigError(
-                f"no year fits --year-min {self.year_min} and --year-max {self.year_max}"
+                f"no year fits: papers from the year {self.year_min} up to the year {self.year_max}"
             )
 
     @classmethod

@@ -79,7 +79,7 @@ class SearchFilter:
     def __post_init__(self) -> None:
         if (self.year_min or YEARS[0]) > (self.year_max or YEARS[-1]):
             raise ConfigError(
-                f"no year fits year_min {self.year_min} and year_max {self.year_max}"
+                f"no year fits: papers from the year {self.year_min} up to the year {self.year_max}"
             )
 
     def passes(self, paper: Paper) -> bool:

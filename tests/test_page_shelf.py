@@ -147,6 +147,10 @@ def test_the_shelf_is_saved_to_zotero(page: Any, monkeypatch: MonkeyPatch) -> No
         expect(page.locator("#toast")).to_contain_text("tick 'Allow other applications")
 
         assert len(server.library.items) == 1
+    page.click("#to-zotero")
+    expect(page.locator("#toast")).to_have_text(
+        f"Zotero does not answer at {address}, nothing was changed: start Zotero, then try again"
+    )
 
 
 def test_the_corpus_says_what_the_last_update_of_a_library_added(

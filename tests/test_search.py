@@ -69,7 +69,7 @@ def test_wrong_arguments_name_themselves(corpus: Corpus) -> None:
     with pytest.raises(ConfigError, match="k must be at least 1"):
         corpus.search("trees", k=0)
     with pytest.raises(
-        ConfigError, match="no year fits year_min 2010 and year_max 2001"
+        ConfigError, match="no year fits: papers from the year 2010 up to the year 2001"
     ):
         SearchFilter(year_min=2010, year_max=2001)
 

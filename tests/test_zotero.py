@@ -131,7 +131,7 @@ def test_a_zotero_that_does_not_run_or_refuses_is_one_clear_line(
 
     for (code, lines, errors), stated in (
         (refused, "in its settings, under Advanced, tick 'Allow other applications"),
-        (silent, "Zotero does not answer at http://127.0.0.1:9 ("),
+        (silent, "Zotero does not answer at http://127.0.0.1:9, nothing was changed"),
         (elsewhere, "is https://api.zotero.org, which is not on this machine"),
     ):
         assert (code, lines) == (2, "")
@@ -294,7 +294,7 @@ def test_nothing_is_lost_if_zotero_ends_meanwhile(
         code, line, errors = invoke("library", "update")
 
         assert (code, line) == (2, "")
-        assert "nothing was changed; start it, then run this again" in errors
+        assert "nothing was changed: start Zotero, then try again" in errors
         assert Path("corpora/zotero", ITEMS).read_bytes() == before
         assert titles().keys() == {"MINT0001", "SAGE0001"}
     added.ends_after = None
@@ -394,6 +394,26 @@ def test_a_library_that_must_not_change_is_one_clear_line(
 
     with pytest.raises(CiterecError, match="select a library there that you may"):
         save_papers([TREES], {})
+
+
+def test_a_zotero_that_answers_something_else_is_one_sentence_for_a_person(
+    running: ZoteroServer,
+) -> None:
+    messages = list[str]()
+    for status, body in ((404, b""), (500, b""), (200, b"<html>"), (200, b"[1]")):
+        running.always = (status, body)
+        with pytest.raises(CiterecError) as caught:
+            save_papers([TREES], {})
+        messages.append(str(caught.value))
+
+    address = f"http://127.0.0.1:{running.server_address[1]}"
+    other = f"what answers at {address} is not Zotero: end that program, start Zotero, then try again"
+    assert messages == [
+        "this Zotero has no local API, which came with version 7: update Zotero, then try again",
+        "Zotero answers with an error (HTTP 500): start Zotero anew, then try again",
+        other,
+        other,
+    ]
 
 
 def test_no_other_machine_is_asked(monkeypatch: MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ KEYS = 50  # of one request
 _REFUSALS = {
     403: "Zotero does not let other programs read its library: in its settings, under Advanced, tick 'Allow other "
     "applications on this computer to communicate with Zotero'",
-    404: "this Zotero has no local API, which came with version 7; name its data folder, such as ~/Zotero",
+    404: "this Zotero has no local API, which came with version 7: update Zotero, then try again",
 }
 
 
@@ -147,12 +147,11 @@ def _zotero() -> "Generator[Client]":
             yield client
     except httpx.HTTPError as error:
         raise CollectError(
-            f"Zotero does not answer at {url} ({error}), nothing was changed; start it, then run this again, "
-            "or name its data folder, such as ~/Zotero"
-        ) from None
+            f"Zotero does not answer at {url}, nothing was changed: start Zotero, then try again"
+        ) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CollectError(
-            f"{url} does not answer as Zotero does ({type(error).__name__}: {error})"
+            f"what answers at {url} is not Zotero: end that program, start Zotero, then try again"
         ) from error
 
 
@@ -160,6 +159,7 @@ def _get(client: "Client", **params: str) -> "Response":
     """Ask for items that are no notes and no annotations; CollectError if Zotero refuses."""
     kinds = [("itemType", "-note"), ("itemType", "-annotation")]
     answer = client.get("/api/users/0/items", params=[*kinds, *params.items()])
-    if fault := _REFUSALS.get(answer.status_code):
-        raise CollectError(fault)
-    return answer.raise_for_status()
+    if (status := answer.status_code) != 200:
+        other = f"Zotero answers with an error (HTTP {status}): start Zotero anew, then try again"
+        raise CollectError(_REFUSALS.get(status, other))
+    return answer

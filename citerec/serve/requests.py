@@ -570,7 +570,9 @@ def problem_of(
         return ProblemError("replaced", detail)
     LOG.error("%s: %s", type(error).__name__, error, extra={"fields": fields})
     if isinstance(error, MissingExtraError):
-        return ProblemError(
-            "internal", f"the server lacks a package: {error}", status=501
+        command = str(error).rpartition(": ")[2]
+        detail = (
+            f"the server lacks a package, which its operator can install: {command}"
         )
+        return ProblemError("internal", detail, status=501)
     return internal_error()

@@ -79,6 +79,7 @@ class ZoteroServer(ThreadingHTTPServer):
         self.is_allowed = True  # the check box in Zotero's settings
         self.is_editable = True  # the selected library
         self.ends_after: int | None = None  # answers, until it breaks off
+        self.always: tuple[int, bytes] | None = None  # its answer to every request
         self.asked: list[dict[str, str]] = []
         self.sessions: set[str] = set()
 
@@ -124,6 +125,9 @@ class Answers(Handler):
             is_browser and "X-Zotero-Connector-API-Version" not in self.headers
         ):
             self._text(400, "Invalid Host header")
+            return True
+        if self.server.always:
+            self.answer(*self.server.always)
             return True
         if self.server.ends_after is not None:
             self.server.ends_after -= 1
