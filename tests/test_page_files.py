@@ -68,7 +68,11 @@ def test_a_bad_file_gives_one_clear_message_and_loses_nothing(page: Any) -> None
 
     for name, data, message in [
         ("draft.pdf", b"%PDF-1.4 broken", "draft.pdf: this is a PDF"),
-        ("big.pdf", bytes(17 * 2**20), "too large"),
+        (
+            "big.pdf",
+            bytes(17 * 2**20),
+            "at most 16 MB in all. Save without pictures, or paste title and abstract",
+        ),
     ]:
         page.set_input_files(
             "#file", files=[{"name": name, "mimeType": "", "buffer": data}]

@@ -189,7 +189,7 @@ def test_what_is_no_year_is_an_error_on_its_line(year: str) -> None:
         (b"%PDF-1.7 ...", "a PDF|pdftotext paper.pdf -"),
         (b"PK\x03\x04....", "pandoc cannot read this Word draft"),
         (b"\x1f\x8b\x08....", "gzip|gunzip"),
-        (b"\x89PNG\r\n\x1a\n", "PNG image"),
+        (b"\x89PNG\r\n\x1a\n", "a picture"),
         ("Title".encode("utf-16"), "UTF-16|iconv"),
         ("Title".encode("utf-16-le"), "binary|UTF-8"),
         (b"a\n\nbad \xe9 byte", "line 3|0xe9|Latin-1"),

@@ -116,7 +116,7 @@ GOOD = "q Q0 d 1 1.0 t\n"
         (GOOD.encode("utf-16"), "this is UTF-16 text"),
         (
             GOOD.encode("utf-16-le"),
-            "this is binary data or UTF-16, not UTF-8 text; expected lines of qid",
+            "not UTF-8 text (save it as text in the program that wrote it); expected lines of qid",
         ),
         (b"q Q0 \xe9 1 1.0 t\n", "line 1: not UTF-8"),
         (gzip.compress(GOOD.encode(), mtime=0)[:-9], "the file is cut off after line"),

@@ -12,6 +12,7 @@ from citerec.bibliography.keys import dois_of
 from citerec.display import plural
 from citerec.errors import BadInputError
 from citerec.files.reading import (
+    BINARY,
     decoded,
     other_format,
     read_stream,
@@ -62,12 +63,8 @@ def decode(
     If there are `notices`, single bytes that are not UTF-8 are read as Windows-1252, and they receive a line about it.
     BadInputError if it is empty or not UTF-8; it says what it is, and `reads`, what can be read.
     """
-    if other := other_format(data):
+    if other := other_format(data) or (BINARY if b"\0" in data else ""):
         raise BadInputError(name, f"this is {other}; {reads}")
-    if b"\0" in data:
-        raise BadInputError(
-            name, f"this is binary data or UTF-16, not UTF-8 text; {reads}"
-        )
     text, foreign = decoded(data)
     if foreign:
         try:

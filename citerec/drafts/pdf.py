@@ -64,7 +64,8 @@ def read_lines(data: bytes, name: str) -> "list[Line]":
         import pypdfium2
     lines: list[Line] = []
     fault = (
-        "has no text: it is a scan or a picture; run OCR first: ocrmypdf in.pdf out.pdf"
+        "has no text: it is a scan or a picture; run OCR first (ocrmypdf in.pdf out.pdf), or pass title and abstract"
+        " alone"
     )
     try:
         lines = _lines(pypdfium2.PdfDocument(data))
@@ -74,7 +75,7 @@ def read_lines(data: bytes, name: str) -> "list[Line]":
             pypdfium2.raw.FPDF_ERR_PASSWORD,
             pypdfium2.raw.FPDF_ERR_SECURITY,
         ):
-            fault = "is encrypted; save it without a password"
+            fault = "is encrypted; save it without a password, or pass title and abstract alone"
     if len(_LETTERS.findall("".join(line.text for line in lines[:1_000]))) < 20:
         raise BadInputError(
             name,

@@ -70,11 +70,14 @@ _TABLE = (
 )
 
 
+BINARY = "binary data or UTF-16, not UTF-8 text (save it as text in the program that wrote it)"
+
+
 OTHER_FORMATS = {  # by the first bytes, up to case and blanks; the first match decides
     rb"%pdf": "a PDF",
     rb"pk\x03\x04": "a zip archive or a Word document",
-    rb"\xd0\xcf\x11\xe0": "an old Word document",
-    rb"\x89png": "a PNG image",
+    rb"\xd0\xcf\x11\xe0": "an old Word document, or one with a password (save it as .docx, without a password)",
+    rb"\x89png|\xff\xd8\xff|gif8": "a picture (run OCR on it, which makes a text of it)",
     rb"(?:<\?xml[^>]*>\s*)?<rdf:rdf": "RDF (of Zotero? export the library as BibTeX or RIS)",
     rb"(?:<\?xml[^>]*>\s*)?<xml>\s*<records>": "EndNote's XML (export the library as BibTeX or RIS)",
     rb"<\?xml": "XML",
@@ -89,7 +92,7 @@ OTHER_FORMATS = {  # by the first bytes, up to case and blanks; the first match 
     rb"\\(?:begin\{thebibliography\}|bibitem)": "LaTeX (pass the .bib file that it was made from)",
     # a column of titles or DOIs among others
     rb'(?=[^\n]*[,;\t])(?:[^\n]*[,;\t])?"?(?:article )?(?:title|doi|di|ti)"?(?:[,;\t](?! )|\r?\n)': _TABLE,
-    rb"[^\x00]*\x00": "binary data or UTF-16, not UTF-8 text",
+    rb"[^\x00]*\x00": BINARY,
 }
 
 

@@ -98,7 +98,9 @@ function check(files) {
     const who = files.length > 1 ? "files are" : "file is",
       megabytes = (size / 2 ** 20).toFixed(1);
     const most = Math.floor(MOST_BYTES / 2 ** 20);
-    throw new Problem(`The ${who} too large: ${megabytes} MB; at most ${most} MB in all.`);
+    throw new Problem(
+      `The ${who} too large: ${megabytes} MB; at most ${most} MB in all. Save without pictures, or paste title and abstract.`,
+    );
   }
   if (files.length > MOST_FILES)
     throw new Problem(
