@@ -195,14 +195,14 @@ def explain_no_results(index: IndexFolder, rule: Eligibility, kind: QueryKind) -
         known = years[years != NO_YEAR]
         return (
             f"all {papers:,} papers are {which}: they are of {known.min()} to {known.max()}; "
-            "change --year-min or --year-max, or correct the draft's year"
+            "choose other years, or correct the draft's year"
         )
     if not (searchable := int(mask(rule, years).sum())):
         others = f" and {outside:,} {which}" if outside else ""
         barred = "excluded or retracted" if len(index.papers.retracted) else "excluded"
         return (
             f"none of {plural(papers, 'paper')} is eligible: {papers - outside:,} {barred}{others}; "
-            "leave out --exclude or --cited, or name fewer papers in them"
+            "exclude fewer papers, or name fewer that the draft cites"
         )
     searched = plural(searchable, "eligible paper")
     if kind is QueryKind.REFERENCES:

@@ -86,9 +86,9 @@ PAPERS: list[dict[str, Any]] = [
 EMPTY = table(
     """
 Zebras | no word of the draft occurs in the 2 eligible papers, and this index has no vectors
-Drawing --year-max 1980 | all 2 papers are later than 1980: they are of 1990 to 1995; change --year-min or --year-max
+Drawing --year-max 1980 | all 2 papers are later than 1980: they are of 1990 to 1995; choose other years, or correct
 Drawing --year-min 2011 --year-max 2012 | all 2 papers are earlier than 2011 or later than 2012: they are of 1990 to
-Drawing --exclude all.txt | none of 2 papers is eligible: 2 excluded; leave out --exclude or --cited
+Drawing --exclude all.txt | none of 2 papers is eligible: 2 excluded; exclude fewer papers
 Drawing --year-max 1991 --exclude a.txt | none of 2 papers is eligible: 1 excluded and 1 later than 1991
 Zebras --exclude a.txt | occurs in the 1 eligible paper, and
 """

@@ -264,10 +264,20 @@ def test_drawing_anew_disturbs_nobody_who_types(page: Any) -> None:
     page.fill("#k", "")
     page.locator("#k").press_sequentially("50")
     expect(page.locator("#k")).to_have_value("50")
+    page.fill("#k", "500")
+    page.press("#k", "Tab")
+    expect(page.locator("#k")).to_have_value("20")
+    expect(page.locator("#toast")).to_have_text(
+        "Papers in the list: expected a whole number from 1 to 100; 20 is taken."
+    )
+    page.fill("#k", "50")
     page.locator("#year").press_sequentially("2300")  # too late: it does not count
     expect(page.locator("#year")).to_have_value("2300")
     page.press("#year", "Tab")
     expect(page.locator("#year")).to_have_value("")
+    expect(page.locator("#toast")).to_have_text(
+        "Year of the draft: expected a whole number from 1 to 2200; any is taken."
+    )
     page.locator("#year").press_sequentially("2019")
     page.click("#new")
     expect(page.locator("#year")).to_have_value("")

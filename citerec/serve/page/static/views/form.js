@@ -8,6 +8,7 @@ import { pasteAll, take } from "../files.js";
 import { find, focusDraft, rankAgain, setMark } from "../search.js";
 import { isEmpty, marks, now, state, titleOf, update } from "../store.js";
 import { clean, count } from "../text.js";
+import { toast } from "../toast.js";
 import { changeIndex, forgetAll, newDraft } from "../travel.js";
 import { fullText } from "../where.js";
 import { adding } from "./add.js";
@@ -233,6 +234,9 @@ function number(id, name, text, most, none) {
   /** @type {(event: any) => void} */
   const left = event => {
     read(event);
+    const taken = state[name] ?? none;
+    if (!event.target.checkValidity())
+      toast(`${text}: expected a whole number from 1 to ${most}; ${taken} is taken.`);
     event.target.value = state[name] ?? "";
     rankAgain();
   };
