@@ -133,6 +133,10 @@ ARTICLE = Paper(
             "chicago",
             "Oz, Ada, Bo Ek, Cy Ax, et al. 2001. “Maps of trees.” Journal of Maps.",
         ),
+        (
+            "chicago-notes",
+            "Oz, Ada, Bo Ek, Cy Ax, et al. “Maps of trees.” Journal of Maps, 2001.",
+        ),
         ("mla", "Oz, Ada, et al. “Maps of trees.” Journal of Maps, 2001."),
         ("harvard", "Oz, A. et al. (2001) “Maps of trees,” Journal of Maps."),
         ("nature", "1. Oz, A. et al. Maps of trees. Journal of Maps (2001)."),

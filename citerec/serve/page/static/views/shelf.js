@@ -16,6 +16,7 @@ const STYLES = {
   ieee: "IEEE",
   vancouver: "Vancouver",
   chicago: "Chicago, author and date",
+  "chicago-notes": "Chicago, notes and bibliography",
   mla: "MLA",
   nature: "Nature",
   harvard: "Harvard",
