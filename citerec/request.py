@@ -199,25 +199,27 @@ def looked_up(
 ) -> tuple[frozenset[int], tuple[str, ...], str]:
     """Return the rows of a list, its entries that are not in the corpus or cannot be read, and a line about them.
 
-    The line counts papers: an entry may name several, and several entries one.
+    The line counts entries; of a text that names several papers, each.
     """
     by_entry = listed_rows(listed, papers)
     rows = frozenset[int]().union(*by_entry)
-    found = len(
-        {title_key(paper.title) or paper.id for paper in papers.at(rows).values()}
-    )
+    named = {title_key(paper.title) or paper.id for paper in papers.at(rows).values()}
     entries = zip(listed.entries, by_entry, strict=True)
     missing = [
         entry.title or entry.place for entry, of_entry in entries if not of_entry
     ]
-    missing = [*dict.fromkeys(missing), *listed.unread]
-    line = (
-        f"{plural(found + len(missing), 'reference')}, {found} of them in this corpus"
-    )
-    if missing:
-        line += f"; not found: {some_of(missing)}"
-    counted = line if rows or missing else NO_REFERENCES
-    return rows, tuple(missing), f"{name}: {'; '.join([counted, *listed.notices])}"
+    found = max(len(named), len(by_entry) - len(missing))
+    count = found + len(missing) + len(listed.unread)
+    line = f"{plural(count, 'reference')}, {found} of them in this corpus"
+    missing = [*dict.fromkeys(missing)]
+    parts = [
+        line if count else NO_REFERENCES,
+        f"not found: {some_of(missing)}" if missing else "",
+        some_of(listed.unread),
+        *listed.notices,
+    ]
+    not_found = (*missing, *listed.unread)
+    return rows, not_found, f"{name}: {'; '.join(filter(None, parts))}"
 
 
 def check_queries(given: Sequence[object]) -> None:

@@ -151,6 +151,27 @@ def test_a_list_is_checked_and_its_corrections_are_a_bib(
     assert answer["missing"] == ["A paper of elsewhere, with a long title"]
 
 
+def test_a_list_has_one_count_and_a_broken_entry_one_message(page: Any) -> None:
+    title = "Attention Is All You Need"
+    text = f"""@misc{{a, title={{{title}}}}}
+        @misc{{again, title={{{title}}}}}
+        @misc{{other, title={{A paper of elsewhere}}}}
+        @misc{{broken, title={{B
+        @misc{{last, title={{A paper of elsewhere}}}}"""
+    file = {"name": "refs.bib", "mimeType": "", "buffer": text.encode()}
+
+    page.set_input_files("#file", files=[file])
+    expect(page.locator("#read")).to_contain_text(
+        "refs.bib: 5 references, 2 of them in this corpus; not found: A paper of elsewhere; line 4: entry 'broken'"
+    )
+    page.click("#open-check")
+
+    expect(page.locator("#check h3 + p")).to_have_text(
+        "5 entries; 2 could be compared with this corpus."
+    )
+    assert page.inner_text("#check").count("cannot be read") == 1
+
+
 @pytest.mark.parametrize(
     ("entries", "button", "line"),
     [

@@ -38,15 +38,17 @@ function file({ name, entries, found, findings, missing, corrections }) {
 }
 
 /** @type {([place, findings]: [string, Finding[]]) => View} */
-const place = ([place, findings]) =>
-  html`<li><b dir="auto">${clean(findings[0].title || findings[0].key || place)}</b>
-    <p class="hint" dir="auto">${clean(place)}</p>
+const place = ([place, findings]) => {
+  const name = findings[0].title || findings[0].key; // neither, if it cannot be read
+  return html`<li><b dir="auto">${clean(name || place)}</b>
+    ${name ? html`<p class="hint" dir="auto">${clean(place)}</p>` : nothing}
     ${findings.map(({ text, problem }) =>
       text
         ? html`<p dir="auto" class=${problem === "retracted" ? "retracted" : nothing}
             >${sentence(text)}</p>`
         : nothing,
     )}</li>`;
+};
 
 /** @type {(missing: string[]) => View} */
 const rest = missing =>
