@@ -241,7 +241,11 @@ def test_a_wrong_year_of_a_bibliography_is_corrected(call: Call) -> None:
         ("recommend", {"title": 7}, "got 7"),
         ("recommend", {"text": "x"}, "'text'"),
         ("search", {}, "keywords"),
-        ("search", {"keywords": "a", "year_min": 2, "year_max": 1}, "year_min 2"),
+        (
+            "search",
+            {"keywords": "a", "year_min": 2, "year_max": 1},
+            "papers from the year 2 up to the year 1",
+        ),
         ("get_paper", {"id": "no\nsuch"}, "no\\nsuch"),
         ("check_bibliography", {"content": "[{"}, "content, line 1"),
         ("cite", {}, "Unknown tool: cite"),
