@@ -133,6 +133,9 @@ def test_a_list_is_checked_and_its_corrections_are_a_bib(
     file = {"name": "refs.bib", "mimeType": "", "buffer": text.encode()}
 
     page.set_input_files("#file", files=[file])
+    page.click("#open-drafts")
+    expect(page.locator("#drafts li .title")).to_have_text("refs.bib")
+    page.keyboard.press("Escape")
     page.click("text=Check my list: 1 entry has a problem; 1 of 2 entries could")
     expect(page.locator("#check")).to_contain_text(
         "Year: the file has 2018, the corpus 2017"

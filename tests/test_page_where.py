@@ -82,3 +82,37 @@ def test_sentences_without_a_reference_are_marked_in_the_text_with_their_papers(
     page.go_back()
     expect(page.locator(".claim")).to_have_count(0)
     assert set(ids(page)) <= set(listed)
+
+
+def test_a_text_that_went_with_the_tab_is_asked_for_by_the_name_of_its_file(
+    page: Any,
+) -> None:
+    file = {"name": "thesis.md", "mimeType": "", "buffer": TEXT.encode()}
+    page.set_input_files("#file", files=[file])
+    expect(page.locator("#each")).to_be_visible()
+
+    page.reload()  # before the first search
+    expect(page.locator("#title")).to_have_value(TITLE)
+    expect(page.locator("#read")).to_contain_text("Read from thesis.md. Choose it")
+    page.click("#find")
+    expect(page.locator("#status")).to_contain_text("after")
+    lost = page.locator("#notices >> text=The text of thesis.md is not kept")
+    expect(lost).to_contain_text("only title and abstract are searched")
+    page.click("#edit")
+    page.check("[name=mode][value=each]", force=True)
+    with page.expect_file_chooser() as chooser:
+        page.click("#find")
+        expect(lost).to_be_visible()
+        assert page.locator("#where").count() == 0
+        page.click("text=Choose the file again")
+    chooser.value.set_files([file])
+    expect(lost).to_have_count(0)
+    page.click("#find")
+    expect(page.locator(".claim")).to_have_count(2)
+
+    page.reload()
+    expect(lost).to_be_visible()
+    page.click("text=Search without it")  # the title alone has no claim
+    expect(page.locator("#notices .fault")).to_contain_text("Every sentence")
+    expect(lost).to_have_count(0)
+    assert CLAIM not in page.evaluate("() => JSON.stringify(localStorage)")

@@ -91,6 +91,7 @@ interface Draft {
   title: string;
   abstract: string;
   context: string;
+  file: { name: string; sentences: number }; // that was read last; its text is not kept
   withDraft: boolean;
   meta: object;
   metaTitle: string;

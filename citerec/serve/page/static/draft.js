@@ -31,7 +31,7 @@ export function settle() {
   const { was } = state;
   if (!isNamed(was) || !isNamed(state) || isSame(was, state)) return;
   const last = structuredClone(state);
-  const { keys, lists, searched } = last;
+  const { file, keys, lists, searched } = last;
   if (!hasMarks(last) && !searched) return;
   const old = { ...last, ...was };
   store.setAside(old);
@@ -43,6 +43,7 @@ export function settle() {
     const both = merged(EMPTY, state, last).marks;
     store.remove(state.id);
     Object.assign(state, { id: old.id, marks: both, keys, lists, searched });
+    if (!state.file.name) state.file = file;
     store.settled();
     store.put(state);
     update({ question: null });

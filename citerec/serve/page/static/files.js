@@ -7,7 +7,7 @@ import { find, shelved } from "./search.js";
 import { Problem, readFiles } from "./server.js";
 import { openShelf } from "./shelf.js";
 import { keep, mark, markOf, state, update } from "./store.js";
-import { clean } from "./text.js";
+import { clean, shortened } from "./text.js";
 import { keepText } from "./where.js";
 
 // Title and abstract pasted together: the first line is the title. What the server takes for a list
@@ -108,11 +108,19 @@ function check(files) {
     );
 }
 
+// The names of what was chosen; of a folder its own.
+/** @type {(files: Sent[]) => string} */
+const nameOf = files => {
+  const names = files.map(({ name, path }) => (path || name).split("/")[0]);
+  return shortened([...new Set(names)].join(", "), 80);
+};
+
 // Reads files on the server and shows what was read, for the author to correct before the search.
 /** @type {(files: Sent[]) => Promise<void>} */
 export async function take(files) {
   if (!files.length) return;
-  update({ folded: false, read: { busy: `Reading ${files.map(file => file.name).join(", ")}…` } });
+  const name = nameOf(files);
+  update({ folded: false, read: { busy: `Reading ${name}…` } });
   let read;
   try {
     for (const file of files) {
@@ -127,8 +135,8 @@ export async function take(files) {
   }
   if (read.draft) {
     taken(read.draft);
-    keepText(read.draft.title, read.draft.text);
-  }
+    keepText(name, read.draft.title, read.draft.text);
+  } else if (!state.file.sentences) state.file = { name, sentences: 0 };
   shown(read);
 }
 

@@ -19,6 +19,7 @@ export const EMPTY = {
   title: "",
   abstract: "",
   context: "",
+  file: { name: "", sentences: 0 },
   withDraft: false,
   meta: {},
   metaTitle: "",

@@ -22,7 +22,7 @@ import { update } from "./store.js";
 import { clean, count, dressed, sentence, shortened } from "./text.js";
 import { toast } from "./toast.js";
 import { step } from "./visits.js";
-import { presentWhere, whereIn } from "./where.js";
+import { lostText, presentWhere, whereIn } from "./where.js";
 
 const MORE = 20; // papers that are added to a list
 export const MOST_NOTE = 10_000; // characters of a note that a file for another program takes
@@ -52,8 +52,10 @@ export async function find({ push = true, instead, like = "" } = {}) {
   if (state.id !== id) now.list = NO_LIST; // it is one of another draft
   const before = { instead: null, notices: [], again: false };
   const status = isEach ? "Searching for each sentence…" : "Searching…";
-  update({ ...before, running: own, status });
+  const isLost = isEach && lostText() !== "";
+  update({ ...before, running: isLost ? null : own, status: isLost ? "" : status });
   bringUp();
+  if (isLost) return;
   try {
     if (isEach) {
       const where = await whereIn(wanted, own.signal);

@@ -249,8 +249,8 @@ export function unkept(isRemoved = false) {
 export const nameOf = draft => (draft.id === state.id ? "this draft" : `“${titleOf(draft)}”`);
 
 /** @type {(draft: Draft) => string} */
-export const titleOf = ({ title, abstract, context }) =>
-  clean(title || abstract || context)
+export const titleOf = ({ title, abstract, context, file }) =>
+  clean(title || abstract || context || file.name)
     .trim()
     .slice(0, 120) || "Marks without a text";
 

@@ -1,5 +1,5 @@
 // Where in the text references are missing: its sentences, and papers for those that cite none.
-// The text of a file goes with the tab; nothing of it is kept.
+// The text of a file goes with the tab; its name is kept.
 
 import { $, motion } from "./browser.js";
 import { Problem, readFiles, rowsOf, sentences } from "./server.js";
@@ -22,10 +22,14 @@ export const bodyText = () =>
     ?.map(({ section, sentences }) => `${section && `# ${section}\n\n`}${sentences.join(" ")}\n`)
     .join("\n");
 
-/** @type {(title: string, paragraphs: Paragraph[]) => void} */
-export function keepText(title, paragraphs) {
-  const isText = paragraphs.some(one => one.sentences.length);
-  now.text = isText ? { draft: state.id, title, paragraphs } : null;
+// The file of the open draft whose text this tab does not have, or not any more; else empty.
+export const lostText = () => (state.file.sentences && !fullText() ? state.file.name : "");
+
+/** @type {(name: string, title: string, paragraphs: Paragraph[]) => void} */
+export function keepText(name, title, paragraphs) {
+  const sentences = paragraphs.reduce((sum, one) => sum + one.sentences.length, 0);
+  state.file = { name, sentences };
+  now.text = sentences ? { draft: state.id, title, paragraphs } : null;
 }
 
 // Title and abstract as paragraphs, as the server reads a file that holds them.

@@ -3,12 +3,11 @@
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { repeat } from "../vendor/lit-html-3.3.3/directives/repeat.js";
 import { saveDrafts } from "../backup.js";
-import { $ } from "../browser.js";
 import { dayOf } from "../news.js";
 import { drafts as kept, now, state, titleOf, update } from "../store.js";
 import { count } from "../text.js";
 import { newDraft, openDraft, removeDraft } from "../travel.js";
-import { besides, icon } from "./parts.js";
+import { besides, chooseFile, icon } from "./parts.js";
 import { toast } from "./toast.js";
 
 const close = () => update({ drafting: false });
@@ -25,7 +24,7 @@ function content() {
   };
   const openFile = () => {
     close();
-    $("#file").click();
+    chooseFile();
   };
   return html`<button type="button" class="quiet close" aria-label="Close" @click=${close}
       >${icon("close")}</button>

@@ -10,10 +10,10 @@ import { isEmpty, marks, now, state, titleOf, update } from "../store.js";
 import { clean, count } from "../text.js";
 import { toast } from "../toast.js";
 import { changeIndex, forgetAll, newDraft } from "../travel.js";
-import { fullText } from "../where.js";
+import { fullText, lostText } from "../where.js";
 import { adding } from "./add.js";
 import { collecting } from "./collect.js";
-import { icon, link, named, onTick, onValue } from "./parts.js";
+import { chooseFile, icon, link, named, onTick, onValue } from "./parts.js";
 import { reason } from "./review.js";
 import { shelf } from "./shelf.js";
 
@@ -43,7 +43,7 @@ export function form() {
         ${mode("each", "Each sentence")}
       </fieldset>
       ${sentence()} ${draft()}
-      <div id="read" class="read" role="status">${now.read && read(now.read)}</div>
+      <div id="read" class="read" role="status">${now.read ? read(now.read) : former()}</div>
       ${settings()}
     </div>
     <div class="go">
@@ -176,6 +176,13 @@ function checkName() {
 const question = ({ title, undo }) =>
   html`<p>A new draft, with no marks yet; “<span dir="auto">${clean(title)}</span>” keeps its own,
     under Drafts. ${link("Undo: the same draft", undo)}</p>`;
+
+// What was read before the page was loaded, or before another draft was opened.
+const former = () =>
+  state.file.name
+    ? html`<p>Read from <b dir="auto">${clean(state.file.name)}</b>. ${link("Choose it again", chooseFile)} to
+        check its references${lostText() ? ", and to search its whole text" : nothing}.</p>`
+    : nothing;
 
 /** @type {(read: NonNullable<Now["read"]>) => View} */
 function read(read) {

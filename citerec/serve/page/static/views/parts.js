@@ -1,6 +1,7 @@
 // Small views that others are made of.
 
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
+import { $ } from "../browser.js";
 import { paperLink } from "../store.js";
 import { author, clean, count } from "../text.js";
 import { openPaper } from "../travel.js";
@@ -84,6 +85,8 @@ export function named(paper) {
 export const onValue = run => event => run(event.target.value);
 /** @type {(run: (isOn: boolean) => void) => (event: any) => void} */
 export const onTick = run => event => run(event.target.checked);
+
+export const chooseFile = () => $("#file").click();
 
 // A button that looks like a link.
 /** @type {(name: string, run: () => void, id?: string) => View} */

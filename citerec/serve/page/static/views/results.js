@@ -10,10 +10,11 @@ import { listed, now, state, update } from "../store.js";
 import { clean, count } from "../text.js";
 import { example, openPaper } from "../travel.js";
 import { openCollect } from "./collect.js";
-import { icon, link, onTick, onValue, picture } from "./parts.js";
+import { chooseFile, icon, link, onTick, onValue, picture } from "./parts.js";
 import { screening } from "./review.js";
 import { row } from "./row.js";
 import { where } from "./where.js";
+import { lostText } from "../where.js";
 
 /** @type {Record<Sort, string>} */
 const ORDERS = {
@@ -31,7 +32,7 @@ export function results(found) {
     <h2 class="hush">Recommended papers</h2>
     <p id="status" class="status" role="status" aria-live="polite">${now.status}</p>
     ${screening()}
-    <div id="notices" class="notices">${now.notices.map(notice)}</div>
+    <div id="notices" class="notices">${now.notices.map(notice)} ${lost()}</div>
     <p id="fresh" class="notice fresh" ?hidden=${!found.fresh.length}>${fresh(found)}</p>
     <div id="bounds" class="filters">${bounds()}</div>
     <div id="filters" class="filters" ?hidden=${!found.chosen.length}>${filters(found)}</div>
@@ -61,6 +62,21 @@ const notice = ({ text, isFault, acts = [] }) =>
   html`<p class="notice" dir="auto">${
     isFault ? html`<span class="fault" role="alert">${text}</span>` : clean(text)
   }${acts.map(({ name, run }, i) => [i ? " · " : "", link(name, run)])}</p>`;
+
+// That the text of the file was not searched.
+function lost() {
+  if (state.mode === "sentence" || !lostText() || now.instead === "greeting") return nothing;
+  const without = () => {
+    edit({ file: { ...state.file, sentences: 0 } });
+    find();
+  };
+  const text = `The text of ${lostText()} is not kept; without it, only title and abstract are searched. `;
+  const acts = [
+    { name: "Choose the file again", run: chooseFile },
+    { name: "Search without it", run: without },
+  ];
+  return notice({ text, acts });
+}
 
 /** @type {(found: Filtered) => View} */
 function fresh({ fresh }) {

@@ -3,12 +3,11 @@
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { live } from "../vendor/lit-html-3.3.3/directives/live.js";
 import { repeat } from "../vendor/lit-html-3.3.3/directives/repeat.js";
-import { $ } from "../browser.js";
 import { MOST_NOTE, give, setMark } from "../search.js";
 import { annotate, copyShelf, saveShelf, toZotero } from "../shelf.js";
 import { keepLooks, looks, marks, now, update } from "../store.js";
 import { clean, count, sentence } from "../text.js";
-import { icon, named, onValue } from "./parts.js";
+import { chooseFile, icon, named, onValue } from "./parts.js";
 
 /** @type {Record<string, string>} */
 const STYLES = {
@@ -31,7 +30,7 @@ const toOwn = html`<button type="button" id="to-zotero" @click=${toZotero}>Save 
 export function shelf() {
   const { taken } = marks();
   const isOpen = now.shelf ?? (taken.length > 0 && innerWidth >= 900);
-  const open = html`<button type="button" id="open-shelf" @click=${() => $("#file").click()}
+  const open = html`<button type="button" id="open-shelf" @click=${chooseFile}
     >Open a shelf…</button>`;
   const hint = html`<p class="hint">Papers that you take (<kbd>t</kbd>) are kept here with your
     notes. They guide the next list, as those that you cite do.</p>`;
