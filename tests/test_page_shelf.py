@@ -130,6 +130,29 @@ def test_a_paper_that_no_corpus_has_is_kept_marked_and_exported(
     expect(page.locator("#toast")).to_contain_text("outside")
 
 
+def test_dois_are_counted_and_a_file_without_one_is_not_saved(page: Any) -> None:
+    saved: list[Any] = []
+    page.on("download", lambda download: saved.append(download))
+    said = page.locator("#toast")
+
+    def put(fields: str) -> None:
+        page.fill("#add", f"@misc{{a, {fields}}}")
+        page.press("#add", "Enter")
+        expect(page.locator("#add")).to_have_value("")
+        page.click("[data-shelf=doi]")
+
+    put("title={Without}")
+    put("title={Bare}")
+    expect(said).to_have_text(
+        "No reference saved; 2 references left out, without a DOI: Without; Bare"
+    )
+    put("title={With}, doi={10.1234/one}")
+    expect(said).to_contain_text("1 reference saved; 2 references left out")
+
+    [download] = saved
+    assert download.path().read_text() == "10.1234/one\n"
+
+
 def test_the_shelf_is_saved_to_zotero(page: Any, monkeypatch: MonkeyPatch) -> None:
     find(page)
     page.click(TAKE)

@@ -317,11 +317,12 @@ export async function give(format, how, rows = selected()) {
   const ids = rows.map(row => row.id);
   try {
     const { text, notice } = await exported(exporting(ids, format));
-    if (how === "copy") await copy(text);
-    else save(text, ...FILES[format]);
+    const n = format === "doi" ? text.split("\n").filter(Boolean).length : ids.length;
+    if (n && how === "copy") await copy(text);
+    else if (n) save(text, ...FILES[format]);
     const done =
       how === "save" ? "saved" : format === "doi" ? "copied as DOIs" : "copied as BibTeX";
-    toast(`${count(ids.length, "reference")} ${done}${notice}`);
+    toast(`${n ? count(n, "reference") : "No reference"} ${done}${notice}`);
   } catch (error) {
     toast(clean(error.message));
   }
