@@ -13,6 +13,8 @@ from citerec.index.folder import IndexFolder
 from citerec.serve.service import Service
 
 COLBERT = b"@misc{a, doi = {10.5555/khattab2020colbert}}\n"
+COWS = {"#title": "Grazing and the milk yield of dairy cows"}
+CLAIM = "Cows on pasture give less milk than cows that are fed in a barn."
 SMALL = {"width": 320, "height": 640}
 
 
@@ -90,5 +92,26 @@ def test_what_cannot_be_read_is_told_and_work_is_cancelled(
     expect(page.locator("#collect-start")).to_be_visible()
 
 
+@pytest.mark.parametrize("collecting", ["sample"], indirect=True)
+def test_a_draft_of_another_field_leads_to_a_corpus_for_it(collecting: Any) -> None:
+    page = collecting
+    told = page.locator("#notices >> text=The corpus does not cover this draft")
+    find(page, COWS)
+    expect(told).to_be_visible()
+    text = f"# {COWS['#title']}\n\n## Methods\n\n{CLAIM}\n"
+    file = {"name": "cows.md", "mimeType": "", "buffer": text.encode()}
+    page.set_input_files("#file", [file])
+
+    page.click("#each")
+
+    expect(page.locator(".claim").first).to_be_visible()
+    expect(told).to_be_visible()
+    page.click("text=Collect a corpus for this draft…")
+    expect(page.locator("#collect")).to_be_visible()
+
+
 def test_a_page_without_the_option_has_no_button(page: Any) -> None:
     assert page.locator("#open-collect").count() == 0
+    find(page, COWS)
+    expect(page.locator("#notices")).to_contain_text("does not cover this draft")
+    assert page.locator("#notices button").count() == 0

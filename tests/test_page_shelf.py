@@ -132,8 +132,10 @@ def test_a_paper_that_no_corpus_has_is_kept_marked_and_exported(
 
 def test_dois_are_counted_and_a_file_without_one_is_not_saved(page: Any) -> None:
     saved: list[Any] = []
-    page.on("download", lambda download: saved.append(download))
     said = page.locator("#toast")
+
+    def keep(download: Any) -> None:
+        saved.append(download)
 
     def put(fields: str) -> None:
         page.fill("#add", f"@misc{{a, {fields}}}")
@@ -141,6 +143,7 @@ def test_dois_are_counted_and_a_file_without_one_is_not_saved(page: Any) -> None
         expect(page.locator("#add")).to_have_value("")
         page.click("[data-shelf=doi]")
 
+    page.on("download", keep)
     put("title={Without}")
     put("title={Bare}")
     expect(said).to_have_text(

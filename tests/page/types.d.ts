@@ -262,6 +262,7 @@ interface Where {
   most: number; // so many of the surest are marked
   open: Set<string>; // those whose papers are shown
   current: string | null;
+  notices: string[]; // of the server, about the draft
 }
 
 // What the corpus states otherwise than a list of references.

@@ -3,7 +3,7 @@
 
 import { ask, get } from "./server.js";
 import { now, update } from "./store.js";
-import { clean } from "./text.js";
+import { clean, sentence } from "./text.js";
 
 const PAUSE = 1000; // milliseconds between two questions
 let timer = 0;
@@ -12,6 +12,16 @@ export const canCollect = Boolean(document.documentElement.dataset.collect);
 
 /** @type {(changes: Partial<Collect>) => void} */
 export const change = changes => update({ collect: { ...now.collect, ...changes } });
+
+// Lines of the server as notices; a draft that the corpus does not cover needs another corpus.
+/** @type {(lines: string[]) => Notice[]} */
+export const told = lines =>
+  lines.map(line => {
+    const isUncovered = canCollect && line.startsWith("the corpus does not cover");
+    const run = () => change({ isOpen: true });
+    const acts = isUncovered ? [{ name: "Collect a corpus for this draft…", run }] : [];
+    return { text: `${sentence(line)} `, acts };
+  });
 
 // Asks what a collection takes, or starts it.
 /** @type {(start: boolean) => Promise<void>} */

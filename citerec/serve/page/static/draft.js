@@ -70,8 +70,8 @@ export function write(name, text) {
 }
 
 // What is searched for; a text if something is missing.
-/** @returns {string | object} */
-export function request() {
+/** @type {(mode?: Draft["mode"]) => string | object} */
+export function request(mode = state.mode) {
   const { taken, cited, hidden } = marks();
   const known = [...cited, ...taken.filter(one => !one.bibtex)];
   /** @type {(papers: Named[]) => string[] | null} */
@@ -88,17 +88,17 @@ export function request() {
   const [title, abstract] = [state.title.trim(), state.abstract.trim()];
   const [first, ...rest] = title ? [title, abstract] : abstract.split(/\n+/);
   const meta = isOf(state.title, state.metaTitle) ? state.meta : {}; // is that of the file's title
-  const body = state.mode === "draft" ? bodyText() : undefined;
+  const body = mode === "draft" ? bodyText() : undefined;
   const query = { title: first, abstract: rest.join(" "), body, year: state.year, ...meta };
   const draft = first.trim() ? { query } : null;
-  if (state.mode === "each") {
+  if (mode === "each") {
     const title = first.trim().slice(0, MOST_TITLE) || "Untitled";
     const year_max = state.yearMax ?? state.year;
     if (draft || fullText())
       return { ...common, ...EACH, title, abstract: rest.join(" "), year_max };
     return "Choose a file, or paste its text.";
   }
-  if (state.mode === "sentence") {
+  if (mode === "sentence") {
     if (!state.context.trim()) return "Write the sentence that needs a reference.";
     return { ...common, context: state.context, ...(state.withDraft ? draft : {}) };
   }

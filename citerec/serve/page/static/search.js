@@ -1,6 +1,7 @@
 // The list: searching, marking, selecting and exporting its papers.
 
 import { $, copy, focusedRow, focusRow, motion, save } from "./browser.js";
+import { told } from "./collect.js";
 import { connect } from "./connections.js";
 import { request, settle } from "./draft.js";
 import { filtered, prune } from "./facets.js";
@@ -19,7 +20,7 @@ import {
   state,
 } from "./store.js";
 import { update } from "./store.js";
-import { clean, count, dressed, sentence, shortened } from "./text.js";
+import { clean, count, dressed, shortened } from "./text.js";
 import { toast } from "./toast.js";
 import { step } from "./visits.js";
 import { lostText, presentWhere, whereIn } from "./where.js";
@@ -58,7 +59,7 @@ export async function find({ push = true, instead, like = "" } = {}) {
   if (isLost) return;
   try {
     if (isEach) {
-      const where = await whereIn(wanted, own.signal);
+      const where = await whereIn(wanted, request("draft"), own.signal);
       if (own !== now.running) return;
       state.searched = true;
       if (push) keep();
@@ -153,10 +154,7 @@ export function present(found) {
   const { not_found: away, rows } = found;
   const names = `${away.slice(0, 3).join("; ")}${away.length > 3 ? "; …" : ""}`;
   const missing = away.length ? [`Not in this corpus: ${names}`] : [];
-  now.notices = [
-    ...now.brought,
-    ...[...found.notices, ...missing].map(line => ({ text: sentence(line) })),
-  ];
+  now.notices = [...now.brought, ...told([...found.notices, ...missing])];
   if (found.like) {
     const back = { name: "Back to the list of the draft", run: () => history.back() };
     now.notices.unshift({ text: `Papers like “${shortened(found.like, 80)}”. `, acts: [back] });

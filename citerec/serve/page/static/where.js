@@ -2,7 +2,8 @@
 // The text of a file goes with the tab; its name is kept.
 
 import { $, motion } from "./browser.js";
-import { Problem, readFiles, rowsOf, sentences } from "./server.js";
+import { told } from "./collect.js";
+import { Problem, readFiles, rowsOf, search, sentences } from "./server.js";
 import { NO_LIST, now, state, update } from "./store.js";
 import { count, dressed, isOf } from "./text.js";
 
@@ -41,9 +42,9 @@ async function pasted(signal) {
 }
 
 // Searches for the sentences of the text, some at once: a request for a long text would take
-// minutes.
-/** @type {(wanted: object, signal: AbortSignal) => Promise<Where>} */
-export async function whereIn(wanted, signal) {
+// minutes. `draft` is what the list of the same text is searched by.
+/** @type {(wanted: object, draft: object | string, signal: AbortSignal) => Promise<Where>} */
+export async function whereIn(wanted, draft, signal) {
   const paragraphs = fullText() ?? (await pasted(signal));
   const all = paragraphs.flatMap(({ section, sentences }, at) =>
     sentences.map(text => ({ section, at, text })),
@@ -64,7 +65,11 @@ export async function whereIn(wanted, signal) {
   answers.sort((one, other) => (other.sureness ?? 0) - (one.sureness ?? 0));
   const ids = answers.flatMap(one => one.results.map(({ id }) => id));
   const rows = await rowsOf(state.index, [...new Set(ids)]);
-  return placed(paragraphs, answers, new Map(rows.map(row => [row.id, row])));
+  const where = placed(paragraphs, answers, new Map(rows.map(row => [row.id, row])));
+  // what the list says of the draft: that the corpus does not cover it
+  const hasDraft = typeof draft === "object"; // a text may have no title
+  const notices = hasDraft ? (await search({ ...draft, k: 1 }, signal)).notices : [];
+  return { ...where, notices };
 }
 
 // The answers for a part of the text; none where each of its sentences cites.
@@ -79,7 +84,8 @@ async function uncited(body, signal) {
 }
 
 // The answers at their places in the text.
-/** @type {(text: Paragraph[], answers: SentenceAnswer[], rows: Map<string, Listed>) => Where} */
+/** @type {(text: Paragraph[], answers: SentenceAnswer[], rows: Map<string, Listed>) =>
+ *   Omit<Where, "notices">} */
 function placed(paragraphs, answers, rows) {
   /** @type {Map<string, Claim[]>} */
   const bySentence = new Map();
@@ -116,8 +122,9 @@ export const markedIn = ({ claims, most }) => claims.filter(one => one.rank < mo
 /** @type {(where: Where) => void} */
 export function presentWhere(where) {
   const n = markedIn(where).length;
+  const notices = told(where.notices);
   const status = `${count(n, "sentence")} most likely lack${n === 1 ? "s" : ""} a reference.`;
-  update({ where, status, list: NO_LIST, instead: null, notices: [], folded: true });
+  update({ where, status, notices, list: NO_LIST, instead: null, folded: true });
 }
 
 /** @type {(changes: Partial<Where>) => void} */
