@@ -1,5 +1,6 @@
 """Collecting a corpus on the page, in a browser."""
 
+import re
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,11 @@ def test_what_cannot_be_read_is_told_and_work_is_cancelled(
 
     choose(page, b"# A draft\n\nIt cites nothing.\n", "draft.md")
     expect(page.locator("#collect")).to_contain_text("no reference was found")
+    choose(page, b"%PDF-1.4 broken", "draft.pdf")
+    expect(page.locator("#collect .fault").first).to_have_text(
+        re.compile("^draft.pdf: this is a PDF")
+    )
+    choose(page, b"# A draft\n\nIt cites nothing.\n", "draft.md")
     page.check("#collect-semantic")
     expect(page.locator("#collect")).to_contain_text("are sent to OpenAlex: no other")
     page.uncheck("#collect-semantic")

@@ -87,8 +87,8 @@ class Collector:
             search = f"{read.draft['title']}. {read.draft['abstract']}"
             entries = []
         if not entries and not search:
-            fault = "; ".join(map(str, read.faults)) or "no reference was found"
-            raise BadInputError(files[0].name, fault)
+            none = BadInputError(files[0].name, "no reference was found")
+            raise [*read.faults, none][0]
         name = folder_name(name or PurePath(files[0].name).stem)
         folder = self._folder / "corpora" / name
         is_made = bool(read_record(folder))
