@@ -112,7 +112,9 @@ def test_two_browsers_a_cleared_store_and_a_killed_server_lose_nothing(
                 expect(tab.locator(TAKEN)).to_have_count(3)
             other.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
             other.goto(address)
-            expect(other.locator("#closed")).to_contain_text("citerec serve prints")
+            expect(other.locator("#kept")).to_contain_text(
+                "kept in this browser alone. To keep drafts as files of the server, too"
+            )
             other.goto(f"{address}?again#desk={desk.key}")
             expect(other.locator(TAKEN)).to_have_count(3)
 

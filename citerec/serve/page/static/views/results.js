@@ -199,7 +199,10 @@ function list({ visible }) {
     )}</ol>`;
 }
 
-const isDesk = document.documentElement.dataset.desk === "1"; // of the server
+// Whether the server has a desk that this browser has no key of.
+const isClosed = () => document.documentElement.dataset.desk && !now.desk;
+const closed = html` To keep drafts as files of the server, too, and to see those that are there, open
+  the address that <code>citerec serve</code> prints.`;
 
 const greeting = () =>
   html`<h2>What should this draft cite?</h2>
@@ -211,17 +214,9 @@ const greeting = () =>
         ? link("Try it with an example", example, "example")
         : link("Collect a corpus first…", openCollect)
     }</p>
-    <p class="hint">Your text is sent to this server only, ${
-      now.desk?.folder
-        ? html`and kept in this browser and in <code>${now.desk.folder}</code>.`
-        : "and kept only in this browser."
-    }</p>
-    ${
-      isDesk && !now.desk
-        ? html`<p id="closed">This server keeps drafts as files. To see yours, open the address that
-            <code>citerec serve</code> prints.</p>`
-        : nothing
-    }`;
+    <p id="kept" class="hint">Your text is sent to this server only, and kept in this browser${
+      now.desk?.folder ? html` and in <code>${now.desk.folder}</code>` : " alone"
+    }.${isClosed() ? closed : nothing}</p>`;
 
 /** @type {(why: string) => View} */
 const nothingFound = why =>
