@@ -282,3 +282,21 @@ def test_drawing_anew_disturbs_nobody_who_types(page: Any) -> None:
     page.click("#new")
     expect(page.locator("#year")).to_have_value("")
     expect(page.locator("#k")).to_have_value("50")
+
+
+def test_marks_in_another_corpus_are_counted_by_their_kind(page: Any) -> None:
+    find(page)
+    page.click(TAKE)
+    page.click(TAKE)
+    page.click(HIDE)
+
+    page.select_option("#index", "again")
+
+    expect(page.locator("#elsewhere button")).to_have_text(
+        "2 on the shelf, 1 hidden in sample"
+    )
+    page.click("#open-drafts")
+    expect(page.locator("#drafts li")).to_contain_text("2 on the shelf · 1 hidden")
+    page.keyboard.press("Escape")
+    page.click("#elsewhere button")
+    expect(page.locator("#hidden li")).to_have_count(1)

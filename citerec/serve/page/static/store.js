@@ -265,6 +265,16 @@ export function settled() {
 /** @type {() => Marks} */
 export const marks = () => state.marks[state.index] ?? NO_MARKS;
 
+// How many papers have each mark.
+/** @type {(all: Marks[]) => string[]} */
+export const counted = all => {
+  const texts = { taken: "on the shelf", cited: "cited", hidden: "hidden" };
+  return KINDS.flatMap(kind => {
+    const n = all.reduce((sum, of) => sum + of[kind].length, 0);
+    return n ? [`${n} ${texts[kind]}`] : [];
+  });
+};
+
 // The time of a mark tells in which order papers were screened.
 /** @type {(kind: Mark | null, paper: Taken) => void} */
 export function mark(kind, paper) {

@@ -4,7 +4,7 @@ import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { repeat } from "../vendor/lit-html-3.3.3/directives/repeat.js";
 import { saveDrafts } from "../backup.js";
 import { dayOf } from "../news.js";
-import { drafts as kept, now, state, titleOf, update } from "../store.js";
+import { counted, drafts as kept, now, state, titleOf, update } from "../store.js";
 import { count } from "../text.js";
 import { newDraft, openDraft, removeDraft } from "../travel.js";
 import { besides, chooseFile, icon } from "./parts.js";
@@ -46,14 +46,10 @@ function content() {
 function item(draft) {
   const { id, changed, marks, index, lists } = draft;
   const name = titleOf(draft);
-  const of = Object.values(marks);
-  const taken = of.reduce((n, one) => n + one.taken.length, 0);
-  const marked = of.reduce((n, one) => n + one.cited.length + one.hidden.length, 0);
   const isOpen = id === state.id;
   const facts = [
     dayOf(changed),
-    taken && `${taken} on the shelf`,
-    marked && `${marked} cited or hidden`,
+    ...counted(Object.values(marks)),
     lists.length && count(lists.length, "list"),
     now.indexes.length > 1 && index,
   ];

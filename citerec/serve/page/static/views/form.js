@@ -6,7 +6,7 @@ import { $ } from "../browser.js";
 import { edit, remember, settle, write } from "../draft.js";
 import { pasteAll, take } from "../files.js";
 import { find, focusDraft, rankAgain, setMark } from "../search.js";
-import { isEmpty, marks, now, state, titleOf, update } from "../store.js";
+import { counted, isEmpty, marks, now, state, titleOf, update } from "../store.js";
 import { clean, count } from "../text.js";
 import { toast } from "../toast.js";
 import { changeIndex, forgetAll, newDraft } from "../travel.js";
@@ -76,17 +76,17 @@ export function form() {
 
 // What the draft has in other corpora: a corpus that is chosen hides it.
 function elsewhere() {
-  const others = Object.entries(state.marks).flatMap(([name, { taken, cited, hidden }]) => {
-    const n = taken.length + cited.length + hidden.length;
-    return n && name !== state.index ? [{ name, n }] : [];
+  const others = Object.entries(state.marks).flatMap(([name, of]) => {
+    const marked = counted([of]).join(", ");
+    return marked && name !== state.index ? [{ name, marked }] : [];
   });
   if (!others.length) return nothing;
   return html`<p id="elsewhere" class="tray hint">Also kept for this draft:
-    ${others.map(({ name, n }) =>
+    ${others.map(({ name, marked }) =>
       now.indexes.some(one => one.name === name)
         ? html`<button type="button" class="chip" @click=${() => changeIndex(name)}
-            >${count(n, "paper")} of ${name}</button> `
-        : html`${count(n, "paper")} of ${name}, which this server does not have. `,
+            >${marked} in ${name}</button> `
+        : html`${marked} in ${name}, which this server does not have. `,
     )}</p>`;
 }
 
