@@ -164,3 +164,32 @@ def test_it_fits_small_and_usual_windows(browser: Any, address: str) -> None:
         find(page, {"#title": TITLE, "#abstract": ABSTRACT * 20})
         third = page.locator(".row >> nth=2").bounding_box()
         assert third["y"] + third["height"] <= 720
+
+
+@pytest.mark.parametrize("size", [(390, 844), (844, 390), (1440, 900)])
+def test_what_is_said_of_a_paper_hides_nothing_of_its_sheet(
+    browser: Any, address: str, size: tuple[int, int]
+) -> None:
+    width, height = size
+    window = {"width": width, "height": height}
+    with open_page(browser, address, viewport=window) as page:
+        find(page)
+        page.click(".row .title >> nth=0")
+        page.click("#details .related a >> nth=0")
+        page.click("#details [data-name=taken]")
+        expect(page.locator("#toast.shown")).to_contain_text("On the shelf")
+
+        back, close, said, title = (
+            page.locator(f"#details {part}").bounding_box()
+            for part in (
+                "[data-name=back]",
+                "[data-name=close]",
+                "#toast",
+                "#details-title",
+            )
+        )
+        assert back["x"] + back["width"] <= said["x"]
+        assert said["x"] + said["width"] <= close["x"]
+        assert said["y"] + said["height"] <= title["y"]
+        page.click("#toast button")
+        expect(page.locator("#toast")).to_contain_text("Undone")
