@@ -1073,6 +1073,34 @@ def test_references_in_footnotes_are_printed_references(data: bytes, name: str) 
     assert [entry.text for entry in file.cited.entries] == [DOE, ROE]
 
 
+@pytest.mark.parametrize(
+    "note",
+    [
+        f"Vgl. {DOE}; {ROE}",
+        f"See also {DOE[:-1]}; cf. {ROE}",
+        f"{DOE} Siehe auch {ROE}",
+        f"See, e.g., {DOE}; and see {ROE}",
+    ],
+)
+def test_each_reference_of_a_note_is_one(note: str) -> None:
+    of_draft = parse(f"# {LEAVES}\n\nTrees are old.[^1]\n\n[^1]: {note}\n", "draft.md")
+    of_page = printed_references(["1 Introduction", "Trees are old.", f"1 {note}"])
+
+    for cited in (of_draft.cited, of_page):
+        assert cited
+        texts = [entry.text.removesuffix(".") for entry in cited.entries]
+        assert texts == [DOE.removesuffix("."), ROE.removesuffix(".")]
+
+
+def test_a_semicolon_within_a_reference_does_not_end_it() -> None:
+    note = "Doe, A. Leaves; roots; and the end of trees. Leaf 2010; 5(3): 12; doi:10.1234/abc."
+
+    file = parse(f"# {LEAVES}\n\nTrees are old.[^1]\n\n[^1]: {note}\n", "draft.md")
+
+    assert file.cited
+    assert [entry.text for entry in file.cited.entries] == [note]
+
+
 def test_references_in_the_footnotes_of_a_page_are_found() -> None:
     lines = [
         "1 Introduction",

@@ -78,6 +78,41 @@ def test_claims_without_a_reference_are_found_in_every_format(
         assert [one.id for one in found.queries] == ["2", "5"]  # of all, from 1
 
 
+NOTES = [
+    "Richard Evans, *Rituals of Retribution* (Oxford 1996), 45.",
+    "Doe 2010.",
+    "Evans, *Rituals*, 45.",
+    "Ebd., S. 12 f.",
+    "Vgl. Kocka, *Arbeiter*.",
+    "PRO, FO 371/1234.",
+    "See https://example.org/a.",
+]
+NO_SOURCES = ["We thank a friend.", "The names of the 12 villages are invented."]
+
+
+def noted(sentence: str = "Sentence {} is about the land.") -> str:
+    """Return Markdown of a paragraph with a note after each sentence."""
+    notes = NOTES + NO_SOURCES
+    text = " ".join(f"{sentence.format(n)}[^{n}]" for n in range(len(notes)))
+    ends = "\n\n".join(f"[^{n}]: {note}" for n, note in enumerate(notes))
+    return f"# Sugar\n\n## 1 Introduction\n\n{text}\n\n{ends}\n"
+
+
+@pytest.mark.parametrize("kind", ["md", "docx", "odt", "latex"])
+@pytest.mark.parametrize(
+    "sentence",
+    ["Sentence {} is about the land.", "They called it “the bitter harvest of {}.”"],
+)
+def test_a_sentence_whose_note_cites_has_a_reference(kind: str, sentence: str) -> None:
+    draft = noted(sentence)
+    data = draft.encode() if kind == "md" else word(draft, kind)
+
+    found = parse_queries(data, name=f"draft.{kind}").stated(context="all")
+
+    unreferenced = [sentence.format(n) for n in (len(NOTES), len(NOTES) + 1)]
+    assert [query.context for query in found.queries] == unreferenced
+
+
 def test_the_abstract_and_what_is_said_of_ones_own_work_are_left_out() -> None:
     own = "In this paper we ask whether it holds. Our models have effects of fields."
     text = f"# T\n\n## Abstract\n\n{CLAIM}\n\n# Introduction\n\n{own} As we know, {SECOND}\n"

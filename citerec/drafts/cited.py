@@ -206,6 +206,20 @@ _NOTE = re.compile(
     r"^\s*[1-9]\d{0,2}[.)]?\s?(?=[^\W\d_a-z]|[\"“„«‘])(?=[^\n]{30})(.{1,600}?[.)\d])$",
     re.M | re.S,
 )
+# before each work of a note
+_SEE = (
+    r"(?:(?:and|und|et)\s)?(?:see|cf|compare|vgl|siehe|voir|véase|cfr|vedi)\b[.,:]?"
+    r"(?:\s(?:also|auch|dazu|hierzu|etwa|aussi|for example|e\.g\.|z\.\s?B\.|esp\.|insb\.)[,:]?)*\s"
+)
+_FIRST = re.compile(rf"(?i)^{_SEE}")
+_NEXT = re.compile(
+    rf"(?i);\s(?!doi|https?:)(?=[^\W\d_]|[\"“„«‘])(?:{_SEE})?|(?<=[.)\d])\s{_SEE}"
+)
+# what cites without a year: a page, a volume, "ibid.", an address, a number at the end, or a name before a title
+_LOCATED = re.compile(
+    r"(?i:\b(?:pp?|s|bl|bd|fol|vols?|nr|no)\.\s?\d|\b(?:ib[ií]d|ebd|ebenda|cit)\b|https?://)|,\s\d[\d–-]{0,9}\W?$"
+    r"|^(?:[^\W\d_a-z][\w.'’-]*\s){0,3}[^\W\d_a-z][\w'’-]+,\s\W?[^\W\d_a-z][^.]{0,60}\.?$"
+)
 # after the last one
 _OWN = re.compile(r"(?i)\s(?:doi:\S+\s)?(?:how to )?cite this article\b.*")
 
@@ -228,6 +242,24 @@ def is_reference(text: str) -> bool:
     return len(text) >= _LEAST and bool(_DATED.search(text))
 
 
+def is_citing(note: str) -> bool:
+    """Whether a note cites: a work, also by a short title, or a page, an archive or an address."""
+    return bool(_DATED.search(note) or _LOCATED.search(_FIRST.sub("", note)))
+
+
+def references_of(notes: Iterable[str]) -> list[Entry]:
+    """Return the references in notes, without "see" and "cf.": several of one note if each may be a reference."""
+    works = list[str]()
+    for note in notes:
+        works.append("")
+        for text in _NEXT.split(_FIRST.sub("", note)):
+            if is_reference(works[-1]) and is_reference(text):
+                works.append(text)
+            else:  # a part of a title, or a work by its short title
+                works[-1] = f"{works[-1]}; {text}".removeprefix("; ")
+    return [printed(work) for work in works if is_reference(work)]
+
+
 def printed_references(lines: Sequence[str], *, whole: bool = False) -> PaperList:
     """Return what follows the last heading "References", up to the next heading; without one, what footnotes hold.
 
@@ -238,7 +270,7 @@ def printed_references(lines: Sequence[str], *, whole: bool = False) -> PaperLis
     if not heads:
         found = [] if whole else _NOTE.findall("\n".join(lines))
         notes = map(joined, map(str.splitlines, found))
-        return PaperList(tuple(printed(note) for note in notes if is_reference(note)))
+        return PaperList(tuple(references_of(notes)))
     first = heads[-1] + 1
     last = next(
         (number for number in range(first, len(lines)) if parts[number]), len(lines)

@@ -25,7 +25,7 @@ from citerec.drafts import (
     short,
 )
 from citerec.drafts import cited as references
-from citerec.drafts.cited import braced, cited_references, is_reference
+from citerec.drafts.cited import braced, cited_references, is_citing
 from citerec.drafts.headings import SECTIONS, Part, label_of, part_of, without_label
 from citerec.drafts.office import field_references, stated_title
 from citerec.errors import BadInputError
@@ -155,7 +155,7 @@ def read(
         lists = (
             field_references(data, name) if is_office else [],
             references.printed_references(lines, whole=True).entries,
-            [references.printed(note) for note in notes if is_reference(note)],
+            references.references_of(notes),
         )
         cited = PaperList(tuple(max(lists, key=len)))  # the first of equal ones
     paragraphs = list(_paragraphs(blocks))[:_BODY]
@@ -408,7 +408,8 @@ def _with_markers(value: Any) -> Any:
         keys = [
             key for key in _cited_keys({}, [value]) if not _CROSS_REFERENCE.match(key)
         ]
-    if keys or (kind == "Superscript" and _NUMBERS.fullmatch(_text(value))):
+    is_number = kind == "Superscript" and _NUMBERS.fullmatch(_text(value))
+    if keys or is_number or (kind == "Note" and is_citing(_text(value["c"]))):
         return {"t": "Str", "c": " [CITE]"}
     return {name: _with_markers(child) for name, child in value.items()}
 

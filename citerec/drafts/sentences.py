@@ -27,7 +27,7 @@ _OWN = re.compile(
     r"|.*\b(?:[Tt]his|[Tt]he present) (?:paper|study|article|work|thesis|chapter|section|review)\b"
 )
 AFTER_STOP = re.compile(
-    r"([.!?。！？])\s?((?:\[[^\[\]]{0,50}(?:[@\d]|CITE)[^\[\]]{0,500}\](?:\s?(?=\[))?)++)"
+    r"([.!?。！？][\"'”“’»«]*)\s?((?:\[[^\[\]]{0,50}(?:[@\d]|CITE)[^\[\]]{0,500}\](?:\s?(?=\[))?)++)"
     r"(?=\s|[^\x00-\x7f]|$)(?!\s+[a-z])"  # a textual citation, of whose sentence it is the subject
 )
 
