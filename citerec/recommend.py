@@ -348,6 +348,8 @@ class Recommender:
                     items = relative_scores(items)
                 if request.explain:
                     items = self._explained(query, found, items, progress)
+                bm25 = self.retriever.bm25
+                language = bm25.foreign_language(query) if bm25 else ""
                 yield Recommendations(
                     query,
                     items,
@@ -355,7 +357,7 @@ class Recommender:
                     if items
                     else explain_no_results(self.index, rule, query.kind),
                     not_found=listed.not_found,
-                    notices=(unreliable_notice(query, found),),
+                    notices=(unreliable_notice(query, found, language),),
                     sureness=sureness,
                 )
 

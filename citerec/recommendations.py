@@ -216,8 +216,11 @@ def explain_no_results(index: IndexFolder, rule: Eligibility, kind: QueryKind) -
     return f"no word of the {kind} occurs in the {searched}, and {vectors}"
 
 
-def unreliable_notice(query: Query, candidates: CandidateSet) -> str:
-    """Return a notice if no word of a query was found, or the corpus does not cover a draft; else nothing."""
+def unreliable_notice(query: Query, candidates: CandidateSet, language: str) -> str:
+    """Return a notice if no word of a query was found, or the corpus does not cover a draft; else nothing.
+
+    `language` is that of the draft where the corpus has another, else empty.
+    """
     words = candidates.hits_by_source.get("bm25")
     likely = candidates.probabilities
     if query.kind is QueryKind.REFERENCES or not len(candidates.hits):
@@ -226,6 +229,11 @@ def unreliable_notice(query: Query, candidates: CandidateSet) -> str:
         return (
             f"no word of this {query.kind} occurs in an eligible paper, so the list may be unreliable; "
             "check the spelling and the language, or add an abstract"
+        )
+    if language and not query.is_sentence:
+        return (
+            f"this draft is in {language}, and most of its words occur in no paper of this corpus; translate title and "
+            f"abstract, or search a corpus in {language}"
         )
     if query.is_sentence or not likely or likely.scores[0] > UNLIKELY:
         return ""

@@ -374,6 +374,46 @@ def test_the_heaviest_words_come_first_and_function_words_never(build: Build) ->
     assert words == [["saw", "tensors"]]
 
 
+def test_words_that_many_papers_have_are_no_reasons(build: Build) -> None:
+    index = build(
+        [{"id": "a", "title": "four mice found basil"}]
+        + [{"id": f"f{i}", "title": "four trees found"} for i in range(14)]
+        + [{"id": f"m{i}", "title": "mice"} for i in range(9)]
+        + [{"id": f"x{i}", "title": "lemma"} for i in range(76)]
+    )
+    query = ask("We found basil in four mice")
+
+    words = Bm25Retriever(index).matches(query, [0, 1], most=6)
+
+    # 10 papers of 100 have mice: 5 % and 5 more are the most
+    assert words == [["basil", "mice"], []]
+
+
+GERMAN = (
+    "Suche mit Vektoren und die Rolle der Modelle",
+    "Wir zeigen, dass BERT die Suche nach Passagen verbessert, aber nicht von allein. Der Aufwand sinkt.",
+)
+
+
+def test_function_words_of_another_language_are_no_reasons(build: Build) -> None:
+    index = build(
+        [
+            {
+                "id": "a",
+                "title": "BERT von der Wiege",
+                "abstract": "aber nicht dass die und",
+            }
+        ]
+    )
+    english = ask("Zebras, quaggas and the role of von Humboldt", "We name herds.")
+
+    retriever = Bm25Retriever(index)
+
+    assert retriever.foreign_language(ask(*GERMAN)) == "German"
+    assert retriever.matches(ask(*GERMAN), [0], most=6) == [["BERT"]]
+    assert retriever.foreign_language(english) == ""
+
+
 def test_a_term_of_several_words_is_shown_whole(build: Build) -> None:
     index = build(
         [{"id": "a", "title": "Version 3.14", "abstract": "snake_cases 深度学习"}]

@@ -77,6 +77,34 @@ def test_a_draft_of_another_field_has_one_notice_and_no_likely_paper(
     assert logged[1].startswith("no word of this draft occurs in an eligible paper")
 
 
+LANGUAGES = table(
+    """
+German | Suche nach Passagen mit Vektoren | Wir zeigen, dass BERT die Suche verbessert, aber nicht von allein.
+French | La recherche de passages par des vecteurs | Nous montrons que les modèles améliorent la recherche.
+"""
+)
+
+
+@pytest.mark.parametrize(("language", "title", "abstract"), LANGUAGES)
+def test_a_draft_of_another_language_than_the_corpus_is_told_so(
+    sample_index: IndexFolder, language: str, title: str, abstract: str
+) -> None:
+    found = Recommender(sample_index).recommend(title=title, abstract=abstract)
+
+    assert found.notices[0].startswith(
+        f"this draft is in {language}, and most of its words"
+    )
+
+
+def test_a_draft_of_the_language_of_its_corpus_is_not_told_so(build: Build) -> None:
+    title, abstract = LANGUAGES[0][1:]
+    index = build([{"id": "a", "title": title, "abstract": abstract}])
+
+    found = Recommender(index).recommend(title=f"Die {title}", abstract=abstract)
+
+    assert "German" not in "".join(found.notices)
+
+
 PAPERS: list[dict[str, Any]] = [
     {"id": "a", "title": "Graph drawing", "year": 1990},
     {"id": "b", "title": "Tree drawing", "year": 1995},

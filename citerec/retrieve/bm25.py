@@ -8,14 +8,17 @@ Source: BM25Similarity of Lucene 9.9.
 
 import math
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cache, cached_property, partial
+from pathlib import Path
 from string import punctuation
 from typing import Any, Self
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -33,6 +36,7 @@ from citerec.index.bm25 import (
 )
 from citerec.index.contexts import Contexts
 from citerec.index.folder import IndexFolder
+from citerec.index.java import find_jar
 from citerec.rules.eligible import in_years
 from citerec.text import STOP_WORDS, WORD, QueryForm, contents, without_stop_words
 from citerec.types import Eligibility, Hits, Query
@@ -42,6 +46,9 @@ ABSTRACT_SHARE = 0.5
 WORTH_COMPILING = (
     200  # queries after which the import of numba, about a second, has paid off
 )
+# share of papers whose words tell them apart; in a small corpus some more
+COMMON = 0.05
+_FEW = 5
 _ONE = np.float32(1)
 _COMPLETIONS = 8  # of a word that is typed
 
@@ -188,9 +195,19 @@ class Bm25Retriever:
     def matches(
         self, query: Query, rows: Sequence[int], *, most: int
     ) -> list[list[str]]:
-        """Return, for each paper at `rows`, at most `most` words of the query, those with the highest weights first."""
+        """Return, for each paper at `rows`, at most `most` words of the query, those with the highest weights first.
+
+        Words that more papers have than `COMMON` are left out, and function words.
+        """
+        most_papers = COMMON * self._postings.with_terms + _FEW
+        counts = {
+            term: count
+            for term, count in self._terms(query).items()
+            if self._postings.df(self._postings.number(term)) <= most_papers
+        }
+        language = self.foreign_language(query)
+        function_words = _function_words()[language] if language else STOP_WORDS
         # of each term the first word
-        counts = self._terms(query)
         forms = dict[str, str]()
         text = _searched_text(query, self.config)
         # 3.14: two words, one term
@@ -217,9 +234,23 @@ class Bm25Retriever:
             )
             words = dict.fromkeys(forms.get(term, term) for term in best)
             matching.append(
-                [word for word in words if word.lower() not in STOP_WORDS][:most]
+                [word for word in words if word.casefold() not in function_words][:most]
             )
         return matching
+
+    def foreign_language(self, query: Query) -> str:
+        """Return the language of a query of whose terms most are in no paper; empty if they are, or it is English."""
+        terms = {*terms_of(query, self.config)}
+        unknown = [term for term in terms if self._postings.number(term) == NO_TERM]
+        if 2 * len(unknown) <= len(terms):
+            return ""
+        words = WORD.findall(contents(query).casefold())
+        times = {
+            language: sum(word in function_words for word in words)
+            for language, function_words in _function_words().items()
+        }
+        language = max(times, key=times.__getitem__)
+        return language if times[language] > max(times["English"], 1) else ""
 
     def completions(self, text: str) -> list[str]:
         """Return frequent terms that the last word of a text may become: of stems, so its end may be left out."""
@@ -289,6 +320,20 @@ class Bm25Retriever:
 
     def _numbered(self, terms: Mapping[str, int]) -> dict[int, int]:
         return {self._postings.number(term): count for term, count in terms.items()}
+
+
+@cache
+def _function_words() -> dict[str, frozenset[str]]:
+    """Return the function words of each language: Snowball's lists, which Lucene has."""
+    end = "_stop.txt"
+    with ZipFile(find_jar()) as jar:
+        return {
+            Path(name).name.removesuffix(end).title(): frozenset(
+                re.findall(r"(?m)^ *(\w+)", jar.read(name).decode().casefold())
+            )
+            for name in jar.namelist()
+            if name.endswith(end)
+        }
 
 
 def _searched_text(query: Query, config: Bm25Config) -> str:
