@@ -113,6 +113,27 @@ def test_a_sentence_whose_note_cites_has_a_reference(kind: str, sentence: str) -
     assert [query.context for query in found.queries] == unreferenced
 
 
+RAISED = (
+    'Sugar was the main export of the islands.1 It was called a bitter harvest for all."2,3 '
+    "Prices rose by 3.5 percent in every year. Rain fell on the land of others.12"
+)
+
+
+@pytest.mark.parametrize("suffix", ["txt", "pdf"])
+def test_a_raised_number_after_a_sentence_is_a_reference(suffix: str) -> None:
+    body = f"1 Introduction\n{RAISED}"
+    text = f"Retrieval of text\n\n{body}\n"
+    page = pdf("Retrieval of text", "Short.", after=body)
+    data = text.encode() if suffix == "txt" else page
+
+    found = parse_queries(data, name=f"draft.{suffix}").stated(context="all")
+
+    # a page has more text after it
+    claims = [query.context for query in found.queries]
+    assert claims[:1] == ["Prices rose by 3.5 percent in every year."]
+    assert not any("1" in claim for claim in claims)
+
+
 def test_the_abstract_and_what_is_said_of_ones_own_work_are_left_out() -> None:
     own = "In this paper we ask whether it holds. Our models have effects of fields."
     text = f"# T\n\n## Abstract\n\n{CLAIM}\n\n# Introduction\n\n{own} As we know, {SECOND}\n"

@@ -30,6 +30,10 @@ AFTER_STOP = re.compile(
     r"([.!?。！？][\"'”“’»«]*)\s?((?:\[[^\[\]]{0,50}(?:[@\d]|CITE)[^\[\]]{0,500}\](?:\s?(?=\[))?)++)"
     r"(?=\s|[^\x00-\x7f]|$)(?!\s+[a-z])"  # a textual citation, of whose sentence it is the subject
 )
+# of a note or reference, in a text that has lost what is above the line: century.12 The
+_RAISED = re.compile(
+    r"(?<=[a-zß-ÿ]{3}[.!?])([\"'”“’»«]*)\d{1,3}(?:[,–-]\d{1,3}){0,9}(?=\s+[\"“„‘(]?[A-ZÀ-Þ]|$)"
+)
 
 
 def uncited(draft: Query, lines: Sequence[str]) -> Iterator[Query]:
@@ -107,6 +111,7 @@ def paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
         if not line or title or part_at(line):
             if kept:
                 paragraph = without_label(one_line(joined(kept)))
+                paragraph = _RAISED.sub(r"\1 [CITE]", paragraph)
                 yield heading, sentences(AFTER_STOP.sub(r" \2\1 ", paragraph))
             text = title["text"] if title else ""
             heading = text or line or heading
