@@ -102,7 +102,7 @@ def test_two_browsers_a_cleared_store_and_a_killed_server_lose_nothing(
         with open_page(browser, f"{address}#desk={desk.key}") as other:
             expect(other.locator("#title")).to_have_value(TITLE)
             expect(other.locator("#shelf textarea")).to_have_value("For section 2")
-            expect(other.locator("#status")).to_contain_text("after")
+            expect(other.locator("#status")).to_contain_text("papers")
             page.click(TAKE)  # at the same time
             other.click(TAKE.replace("nth=0", "nth=3"))
             for tab in (page, other, page):
@@ -122,7 +122,7 @@ def test_two_browsers_a_cleared_store_and_a_killed_server_lose_nothing(
     page = page_of.new_page()
     with listening(service, port, desk):
         page.goto(f"{address}#desk={desk.key}")
-        expect(page.locator("#status")).to_contain_text("after")
+        expect(page.locator("#status")).to_contain_text("papers")
     page.click(TAKE)
     told = page.locator("#unkept")
     expect(told).to_contain_text(

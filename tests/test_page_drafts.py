@@ -56,7 +56,7 @@ def test_marks_belong_to_a_draft(page: Any) -> None:
     expect(page.locator("#question")).to_contain_text(
         f"“{TITLE} with few labels” keeps its own"
     )
-    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#status")).to_contain_text("papers")
     expect(page.locator("#shelf li")).to_have_count(0)
     page.click("#question button")
     expect(page.locator("#shelf li")).to_have_count(1)
@@ -72,7 +72,7 @@ def test_marks_belong_to_a_draft(page: Any) -> None:
     expect(page.locator("#drafts")).to_be_hidden()
     expect(page.locator("#title")).to_have_value(OTHER)
     expect(page.locator("#shelf li")).to_have_count(1)
-    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#status")).to_contain_text("papers")
 
 
 @pytest.mark.slow
@@ -113,7 +113,7 @@ def test_a_draft_can_be_removed_and_brought_back(page: Any) -> None:
     expect(page.locator("#title")).to_have_value(OTHER)
     page.click(f"#drafts >> text={TITLE}")
     expect(page.locator("#shelf li")).to_have_count(1)
-    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#status")).to_contain_text("papers")
 
 
 @pytest.mark.slow
@@ -121,7 +121,7 @@ def test_two_tabs_do_not_overwrite_each_other(page: Any, address: str) -> None:
     find(page)
     other = page.context.new_page()
     other.goto(address)
-    expect(other.locator("#status")).to_contain_text("after")
+    expect(other.locator("#status")).to_contain_text("papers")
 
     page.click(TAKE)
     expect(other.locator("#shelf li")).to_have_count(1)
@@ -145,7 +145,7 @@ def test_the_back_button_stays_on_the_page(page: Any) -> None:
     page.fill("#title", "Dense retrieval of passages about proteins")
     page.click("#find")
     expect(page.locator("#find")).to_have_text("Find papers")
-    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#status")).to_contain_text("papers")
     second = ids(page)
     page.click(".row .title >> nth=0")
     page.click("#details .related a >> nth=0")
@@ -232,7 +232,7 @@ def test_what_is_kept_may_be_broken_or_forgotten(page: Any) -> None:
         find(page)
         page.reload()
         expect(page.locator("#title")).to_have_value(TITLE)
-        expect(page.locator("#status")).to_contain_text("after")
+        expect(page.locator("#status")).to_contain_text("papers")
         expect(page.locator("#unkept")).to_be_hidden()
 
     asked: list[str] = []

@@ -117,7 +117,7 @@ def test_a_search_survives_a_server_that_is_restarted(
     assert len(ids(page)) == 19  # the list stays, of which one paper was taken
     with listening(service, port):
         page.click("#trouble button")
-        expect(page.locator("#status")).to_contain_text("after")
+        expect(page.locator("#status")).to_contain_text("papers")
 
         expect(page.locator("#trouble")).to_be_hidden()
         expect(page.locator("#title")).to_have_value(

@@ -45,7 +45,7 @@ def test_taken_papers_stay_on_the_shelf_with_notes_and_leave_it_for_other_progra
     page.locator("#shelf textarea").first.fill("For section 2: {ärger} & more")
     with page.expect_request("**/page/recommend") as sent:
         page.click("#again button")
-    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#status")).to_contain_text("papers")
     assert sent.value.post_data_json["cited"] == [first, second]
     assert not {first, second} & {*ids(page)}
 

@@ -177,12 +177,12 @@ def test_a_new_title_keeps_the_shelf_and_a_new_text_leaves_it_with_its_draft(
     page.fill("#title", OTHER)
     page.press("#title", "Tab")
     page.click("#find")
-    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#status")).to_contain_text("papers")
     expect(page.locator(TAKEN)).to_have_count(1)
     edit(page)
     page.fill("#abstract", OTHER_ABSTRACT)
     page.click("#find")
-    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#status")).to_contain_text("papers")
     expect(page.locator(TAKEN)).to_have_count(1)
     expect(page.locator("#question")).to_be_empty()
     assert taken(page) == {OTHER: 1}
@@ -196,7 +196,7 @@ def test_a_new_title_keeps_the_shelf_and_a_new_text_leaves_it_with_its_draft(
         f"“{OTHER}” keeps its own, under Drafts"
     )
     expect(page.locator(TAKEN)).to_have_count(0)
-    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#status")).to_contain_text("papers")
     # the first is that of the other shelf
     page.click(TAKE.replace("nth=0", "nth=1"), force=True)
     assert taken(page) == {OTHER: 1, TITLE: 1}
@@ -223,7 +223,7 @@ def test_the_former_draft_has_its_last_words_and_back_leads_to_its_shelf(
     expect(page.locator("#title")).to_have_value(OTHER)
     expect(page.locator("#question")).to_contain_text(f"“{TITLE}” keeps its own")
     page.click("#find")
-    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#status")).to_contain_text("papers")
     expect(page.locator(TAKEN)).to_have_count(0)
     page.go_back()
 
@@ -285,7 +285,7 @@ def test_a_tab_that_only_loads_writes_nothing_and_has_its_draft(page: Any) -> No
     before = page.evaluate(RECORDS)
     other = page.context.new_page()
     other.goto(page.url)
-    expect(other.locator("#status")).to_contain_text("ranked after")
+    expect(other.locator("#status")).to_contain_text("papers")
     assert other.evaluate(RECORDS) == before
 
     page.click("#new")
@@ -306,7 +306,7 @@ def test_a_draft_that_goes_elsewhere_stays_in_the_tab_that_has_it_open(
     page.click(TAKE)
     other = page.context.new_page()
     other.goto(address)
-    expect(other.locator("#status")).to_contain_text("after")
+    expect(other.locator("#status")).to_contain_text("papers")
     other.click("#open-drafts")
 
     edit(page)

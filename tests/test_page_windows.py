@@ -98,7 +98,7 @@ def test_the_bookmarklet_opens_the_page_with_the_selected_sentence(
         editor.evaluate(script.replace("http://127.0.0.1:8000/", address))
     page = opened.value
 
-    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#status")).to_contain_text("papers")
     expect(page.locator("#context")).to_have_value(sentence)
     expect(page.locator("[name=mode][value=sentence]")).to_be_checked()
     expect(page.locator(".row").first).to_contain_text("BERT")
@@ -130,7 +130,7 @@ def test_axe_finds_no_serious_issue(
         assert not issues()
         find(page)
         page.click(TAKE)
-        expect(page.locator("#status")).to_contain_text("after")
+        expect(page.locator("#status")).to_contain_text("papers")
         assert not issues()
         page.click(".row .title >> nth=0")
         expect(page.locator("#details h3").last).to_contain_text("Cited by")

@@ -139,13 +139,12 @@ interface Answer {
   empty_reason: string;
   notices: string[];
   not_found: string[];
-  seconds: number;
   version: string; // of the corpus
 }
 interface List extends News {
   rows: Row[];
   selected: Set<string>;
-  wanted?: object; // the request, unless a link brought the list
+  wanted?: any; // the request, unless a link brought the list
   like?: string; // the title of the paper that the list is for, in place of the draft
 }
 type Found = List & Omit<Answer, "rows">;

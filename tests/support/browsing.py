@@ -89,7 +89,7 @@ def find(page: Any, draft: dict[str, str] = DRAFT) -> None:
     for field, text in draft.items():
         page.fill(field, text)
     page.click("#find")
-    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#status")).to_contain_text("papers")
 
 
 # copies of the draft that is stored, the oldest first; `isBare`: without its marks

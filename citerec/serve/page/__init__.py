@@ -12,7 +12,6 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response, UploadFile
@@ -170,7 +169,6 @@ def answered(
     service: Service, opened: OpenIndex, body: RecommendRequest, read: ReadRequest
 ) -> Json:
     """Return the list for a draft, and what the page says about it."""
-    start = perf_counter()
     [found, *_], notices = recommended(service, opened, body, read)
     reason = found.empty_reason
     return {
@@ -179,7 +177,6 @@ def answered(
         "notices": [*notices, *found.notices],
         "not_found": list(found.not_found),
         "version": opened.version,
-        "seconds": round(perf_counter() - start, 4),
     }
 
 

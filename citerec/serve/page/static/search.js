@@ -146,9 +146,6 @@ export function focusDraft() {
   return field;
 }
 
-/** @type {(value: number) => string} */
-const seconds = value => (value < 1 ? `${Math.round(value * 1000)} ms` : `${value.toFixed(1)} s`);
-
 /** @type {(found: Found) => void} */
 export function present(found) {
   const { not_found: away, rows } = found;
@@ -160,9 +157,11 @@ export function present(found) {
     now.notices.unshift({ text: `Papers like “${shortened(found.like, 80)}”. `, acts: [back] });
   }
   now.brought = [];
-  now.status = rows.length
-    ? `${count(rows.length, "paper")}, ranked after ${seconds(found.seconds)}.`
-    : "No paper was found.";
+  const known = !found.like && rows[0]?.probability && found.wanted?.cited?.length;
+  const why = known
+    ? ` Order and probabilities also depend on ${count(known, "paper")} that you took or cite.`
+    : "";
+  now.status = rows.length ? `${count(rows.length, "paper")}.${why}` : "No paper was found.";
   now.instead = rows.length ? null : { why: found.empty_reason };
   now.folded = rows.length > 0;
   show(found);

@@ -12,9 +12,10 @@ const WORDS = [
     "The papers that your draft may need, best first. What you take or hide changes the next list.",
   ],
   [
-    "Likely cited",
-    "Of a hundred papers with 40%, about forty are cited by drafts like yours. Low numbers all " +
-      "the way down: the corpus has little on your subject.",
+    "Probability",
+    "That you cite the paper: of a hundred papers with 40%, about forty are cited by drafts like " +
+      "yours. It also depends on the papers that you took or cite. Low numbers all the way down: " +
+      "the corpus has little on your subject.",
   ],
   [
     "Shelf",
@@ -30,7 +31,7 @@ const KEYS = [
   ["j k", "Next and previous paper, or sentence"],
   ["o Enter", "Open the paper: abstract, references, citing papers"],
   ["t", "Take it: put it on the shelf"],
-  ["i", "I know this one: you cite it already"],
+  ["i", "You cite it already: it guides the next list, and is not listed again"],
   ["h", "Hide it"],
   ["u", "Undo the last of these"],
   ["x", "Select it for export"],

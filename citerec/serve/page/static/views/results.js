@@ -136,7 +136,7 @@ function tools({ shown }) {
     <button type="button" data-copy="doi" @click=${() => give("doi", "copy")}
       >${icon("copy")} DOIs</button>
   </div>`;
-  const help = html`<span class="likely">likely cited
+  const help = html`<span class="likely">probability that you cite it
     <button type="button" class="quiet" aria-label="What the percentage means"
       @click=${() => update({ help: true })}>${icon("help")}</button></span>`;
   return html`<label class="check"

@@ -61,9 +61,9 @@ export function row(one, place, isCurrent, isOut) {
 /** @type {(value: number | null) => View} */
 function meter(value) {
   if (value === null) return nothing;
-  const text = `probability that your draft cites it: ${percent(value)}`;
+  const text = `probability that you cite it: ${percent(value)}`;
   return html`<span class="meter" title=${text}
-    ><b aria-hidden="true">${percent(value)} <small>likely cited</small></b
+    ><b aria-hidden="true">${percent(value)} <small>probability</small></b
     ><span class="track" aria-hidden="true"
       ><i .style=${`width: ${Math.max(2, value * 100)}%`}></i></span
     ><span class="hush">${text}</span></span>`;
