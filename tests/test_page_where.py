@@ -45,7 +45,7 @@ def test_sentences_without_a_reference_are_marked_in_the_text_with_their_papers(
     page.set_input_files("#file", files=[file])
     page.click("#each")
     expect(page.locator("#status")).to_have_text(
-        "2 sentences most likely lack a reference."
+        "2 sentences that may lack a reference are underlined."
     )
     expect(claim).to_have_count(
         2
@@ -95,7 +95,7 @@ def test_a_text_that_went_with_the_tab_is_asked_for_by_the_name_of_its_file(
     expect(page.locator("#title")).to_have_value(TITLE)
     expect(page.locator("#read")).to_contain_text("Read from thesis.md. Choose it")
     page.click("#find")
-    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#status")).to_contain_text("papers")
     lost = page.locator("#notices >> text=The text of thesis.md is not kept")
     expect(lost).to_contain_text("only title and abstract are searched")
     page.click("#edit")
@@ -116,3 +116,25 @@ def test_a_text_that_went_with_the_tab_is_asked_for_by_the_name_of_its_file(
     expect(page.locator("#notices .fault")).to_contain_text("Every sentence")
     expect(lost).to_have_count(0)
     assert CLAIM not in page.evaluate("() => JSON.stringify(localStorage)")
+
+
+def test_the_line_above_a_text_counts_the_underlined_sentences(page: Any) -> None:
+    subjects = "passages queries tokens answers rankings encoders".split()
+    claims = [f"Dense vectors of {one} improve the retrieval." for one in subjects]
+    file = {
+        "name": "draft.md",
+        "mimeType": "",
+        "buffer": f"# {TITLE}\n\n# Introduction\n\n{' '.join(claims)}\n".encode(),
+    }
+    status, claim = page.locator("#status"), page.locator(".claim")
+
+    page.set_input_files("#file", files=[file])
+    page.click("#each")
+    expect(status).to_have_text(
+        "5 of 6 sentences that may lack a reference are underlined."
+    )
+    expect(claim).to_have_count(5)
+
+    page.select_option("#most", "Infinity")
+    expect(status).to_have_text("6 sentences that may lack a reference are underlined.")
+    expect(claim).to_have_count(6)

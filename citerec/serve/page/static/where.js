@@ -119,11 +119,18 @@ function placed(paragraphs, answers, rows) {
 /** @type {(where: Where) => Claim[]} */
 export const markedIn = ({ claims, most }) => claims.filter(one => one.rank < most);
 
+/** @type {(where: Where) => string} */
+function counted(where) {
+  const total = where.claims.length,
+    n = markedIn(where).length;
+  const of = n < total ? `${n} of ` : "";
+  return `${of}${count(total, "sentence")} that may lack a reference ${n === 1 ? "is" : "are"} underlined.`;
+}
+
 /** @type {(where: Where) => void} */
 export function presentWhere(where) {
-  const n = markedIn(where).length;
   const notices = told(where.notices);
-  const status = `${count(n, "sentence")} most likely lack${n === 1 ? "s" : ""} a reference.`;
+  const status = counted(where);
   update({ where, status, notices, list: NO_LIST, instead: null, folded: true });
 }
 
@@ -133,7 +140,10 @@ function change(changes) {
 }
 
 /** @type {(most: string) => void} */
-export const markMost = most => change({ most: Number(most), current: null });
+export function markMost(most) {
+  change({ most: Number(most), current: null });
+  if (now.where) update({ status: counted(now.where) });
+}
 
 /** @type {(id: string) => void} */
 export function toggleClaim(id) {

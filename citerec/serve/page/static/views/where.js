@@ -45,7 +45,7 @@ export function where(where) {
         ${step("Previous", -1)} ${step("Next", 1)}
       </span>
       <p class="hint">Sentences that cite a paper, the abstract, and what you say of your own work
-        are left alone. A sentence opens and closes its papers.</p>
+        are left alone. A click on a sentence shows or hides its papers.</p>
     </div>
     <div class="whole" role="group" aria-label="Your text" @keydown=${pressed}
       >${runs(where, shown).map(run => stretch(run, where, current))}</div>
@@ -162,7 +162,7 @@ function candidate(row) {
     <p class="by">${bibliographic(row)} ${links(row)}</p>
     ${row.reasons.length ? html`<p class="hint">${sentence(row.reasons[0])}</p>` : nothing}
     <div class="marks">
-      ${act("taken", "Take", "take")} ${act("cited", "I know this one", "check")}
+      ${act("taken", "Take", "take")} ${act("cited", "I cite it already", "check")}
       ${act("hidden", "Hide", "eye-off")}
     </div>
   </li>`;
