@@ -56,6 +56,26 @@ def test_an_author_finds_marks_and_exports_papers(page: Any) -> None:
     assert first not in ids(page)
 
 
+def test_authors_are_stated_once_and_a_printed_page_has_them_and_what_a_number_is(
+    page: Any,
+) -> None:
+    find(page)
+    people = page.locator(".row .people", has_text="others").first
+    first, *_ = people.inner_text().split(", ")
+
+    people.locator("xpath=ancestor::li").locator(".title").click()
+    shown = page.locator("#details .people").inner_text()
+    assert "others" not in shown
+    assert page.inner_text("#details").count(first) == 1
+    page.click("#details [data-name=taken]")
+    page.keyboard.press("Escape")
+    page.emulate_media(media="print")
+
+    expect(page.locator("#shelf .people")).to_contain_text(first)
+    expect(page.locator(".meter b").first).to_have_text(re.compile("% probability$"))
+    expect(page.locator(".meter small").first).to_be_visible()
+
+
 def test_a_list_is_ordered_lengthened_bounded_and_left_for_papers_like_one(
     page: Any,
 ) -> None:

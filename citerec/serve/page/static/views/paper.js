@@ -3,7 +3,7 @@
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { findLike, give, setMark } from "../search.js";
 import { markOf, now, update } from "../store.js";
-import { author, clean, count, sentence } from "../text.js";
+import { clean, count, sentence } from "../text.js";
 import { closedPaper } from "../travel.js";
 import { besides, bibliographic, icon, link, links, marked, named } from "./parts.js";
 import { toast } from "./toast.js";
@@ -59,15 +59,13 @@ function facts(row) {
   const button = (kind, text, picture) =>
     html`<button type="button" data-name=${kind} aria-pressed=${mark === kind}
       @click=${() => setMark(row, mark === kind ? null : kind)}>${icon(picture)}${text}</button>`;
-  const people = row.authors.map(author).join(", ");
-  return html`<p class="by">${bibliographic(row)}</p>
-    ${row.authors.length > 4 ? html`<p class="all-people" dir="auto">${people}</p>` : nothing}
+  return html`<p class="by">${bibliographic(row, Infinity)}</p>
     <p class="links">
       ${links(row)}
       <code class="id">${clean(row.id)}</code>
     </p>
     <div class="export">
-      ${button("taken", "Take", "take")} ${button("cited", "I know this one", "check")}
+      ${button("taken", "Take", "take")} ${button("cited", "I cite it already", "check")}
       ${button("hidden", "Hide", "eye-off")}
       <button type="button" data-name="copy" @click=${() => give("bibtex", "copy", [row])}
         >${icon("copy")}Copy BibTeX</button>

@@ -18,7 +18,7 @@ export const icon = name =>
 export const marked = parts =>
   parts.map((part, i) => (i % 2 ? html`<mark>${clean(part)}</mark>` : clean(part)));
 
-/** @type {(row: Row) => string} */
+/** @type {(row: Partial<Row>) => string} */
 function cited({ times_cited, citations }) {
   const here = citations ? `${count(citations, "time")} here` : "";
   const total = Number(times_cited);
@@ -48,10 +48,10 @@ export const withdrawn = ({ retracted }) =>
   retracted ? html` <b class="retracted">retracted</b>` : nothing;
 
 // Authors, venue, year and citations of a paper.
-/** @type {(row: Row) => View} */
-export function bibliographic(row) {
+/** @type {(row: Partial<Row> & { authors: string[] }, most?: number) => View} */
+export function bibliographic(row, most = 4) {
   const names = row.authors.map(author),
-    isLong = names.length > 4;
+    isLong = names.length > most;
   const people = isLong
     ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} others`
     : names.join(", ");

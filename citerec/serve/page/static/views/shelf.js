@@ -7,7 +7,7 @@ import { MOST_NOTE, give, setMark } from "../search.js";
 import { annotate, copyShelf, saveShelf, toZotero } from "../shelf.js";
 import { keepLooks, looks, marks, now, update } from "../store.js";
 import { clean, count, sentence } from "../text.js";
-import { chooseFile, icon, named, onValue } from "./parts.js";
+import { bibliographic, chooseFile, icon, named, onValue } from "./parts.js";
 
 /** @type {Record<string, string>} */
 const STYLES = {
@@ -53,7 +53,9 @@ const long = html`<p class="hint">It is kept whole here and by <i>Save the shelf
 /** @type {(paper: Taken) => View} */
 function item(paper) {
   const { id, title, year, reasons, note, coins } = paper;
-  const name = clean(title) || "Untitled";
+  const name = clean(title) || "Untitled",
+    fields = new URLSearchParams(coins);
+  const authors = [...fields.getAll("rft.au"), ...fields.getAll("rft.aucorp")];
   return html`<li>
     ${
       paper.bibtex
@@ -64,6 +66,7 @@ function item(paper) {
     <button type="button" class="quiet" title="Take it off the shelf"
       aria-label="Take it off the shelf: ${name}" @click=${() => setMark(paper, null)}
       >${icon("close")}</button>
+    ${authors.length ? html`<p class="by">${bibliographic({ authors })}</p>` : nothing}
     ${reasons.length ? html`<p class="hint" dir="auto">${sentence(reasons[0])}</p>` : nothing}
     <textarea rows="1" placeholder="Note" aria-label="Note on: ${name}"
       .value=${live(note)} @input=${onValue(text => annotate(id, text))}></textarea>
