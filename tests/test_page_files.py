@@ -174,6 +174,12 @@ def test_a_list_has_one_count_and_a_broken_entry_one_message(page: Any) -> None:
     )
     assert page.inner_text("#check").count("cannot be read") == 1
 
+    page.keyboard.press("Escape")
+    notes = {"name": "notes.txt", "mimeType": "", "buffer": b"Notes\n\nMaps of cattle."}
+    page.set_input_files("#file", files=[notes])
+    expect(page.locator("#read")).to_contain_text("no references were found")
+    expect(page.locator("#open-check")).to_have_count(0)  # there is no list
+
 
 @pytest.mark.parametrize(
     ("entries", "button", "line"),

@@ -192,7 +192,7 @@ function read(read) {
   const found = isDraft
     ? html`<p><b>Read. </b>Correct title and abstract if you like, then find papers.</p>`
     : html`<p><b>A list of references.</b></p>`;
-  const fresh = html`<p>${count(marked, "paper")} of this corpus that you cite already.
+  const fresh = html`<p>${count(marked, "paper")} marked as cited.
     ${link("Undo", undo)}</p>`;
   const each = () => {
     edit({ mode: "each" });
@@ -206,7 +206,9 @@ function read(read) {
       : nothing,
     references.map(line => html`<p dir="auto">${clean(line)}</p>`),
     marked ? fresh : nothing,
-    now.checks.length ? html`<p>${link(checkName(), openCheck, "open-check")}</p>` : nothing,
+    now.checks.some(one => one.entries)
+      ? html`<p>${link(checkName(), openCheck, "open-check")}</p>`
+      : nothing,
     unread.map(line => html`<p class="fault" dir="auto">${clean(line)}</p>`),
     html`<details>
       <summary>What was read</summary>
