@@ -59,6 +59,8 @@ def test_sentences_without_a_reference_are_marked_in_the_text_with_their_papers(
     expect(claim.first).to_contain_text(CLAIM)
 
     expect(papers).to_have_count(6)
+    groups = page.get_by_role("group", name="Papers for this sentence")
+    expect(groups).to_have_count(2)
     claim.first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")

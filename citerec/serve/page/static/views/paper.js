@@ -13,6 +13,8 @@ const MOST = 12; // related papers that are shown at first
 const STAGES = {
   bm25: "Words (BM25)",
   dense: "Meaning (vectors)",
+  body: "Words of the whole text (BM25)",
+  body_dense: "Meaning of the whole text (vectors)",
   expand: "Citations of similar papers",
   rerank: "Reranker",
   ranker: "Ranking model",

@@ -143,10 +143,10 @@ function marked({ id, text, sureness }, isCurrent, isOpen) {
 
 /** @type {(claim: Claim) => View} */
 const candidates = ({ papers }) =>
-  html`<section class="candidates" aria-label="Papers for this sentence">
+  html`<div class="candidates" role="group" aria-label="Papers for this sentence">
     ${papers.length ? nothing : html`<p class="hint">No paper of this corpus fits.</p>`}
     <ol>${papers.map(candidate)}</ol>
-  </section>`;
+  </div>`;
 
 /** @type {(row: Row) => View} */
 function candidate(row) {
