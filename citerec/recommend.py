@@ -357,7 +357,11 @@ class Recommender:
                     if items
                     else explain_no_results(self.index, rule, query.kind),
                     not_found=listed.not_found,
-                    notices=(unreliable_notice(query, found, language),),
+                    notices=(
+                        unreliable_notice(
+                            query, found, language, has_references=bool(listed.cited)
+                        ),
+                    ),
                     sureness=sureness,
                 )
 

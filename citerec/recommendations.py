@@ -216,10 +216,13 @@ def explain_no_results(index: IndexFolder, rule: Eligibility, kind: QueryKind) -
     return f"no word of the {kind} occurs in the {searched}, and {vectors}"
 
 
-def unreliable_notice(query: Query, candidates: CandidateSet, language: str) -> str:
+def unreliable_notice(
+    query: Query, candidates: CandidateSet, language: str, *, has_references: bool
+) -> str:
     """Return a notice if no word of a query was found, or the corpus does not cover a draft; else nothing.
 
     `language` is that of the draft where the corpus has another, else empty.
+    A corpus with references of the draft covers it: what is unlikely then is the rest of its papers.
     """
     words = candidates.hits_by_source.get("bm25")
     likely = candidates.probabilities
@@ -237,6 +240,8 @@ def unreliable_notice(query: Query, candidates: CandidateSet, language: str) -> 
         )
     if query.is_sentence or not likely or likely.scores[0] > UNLIKELY:
         return ""
+    if has_references:
+        return f"the corpus has little else for this draft: no other paper is above {percentage(UNLIKELY)}"
     return (
         f"the corpus does not cover this draft: no paper has a probability above {percentage(UNLIKELY)}; "
         f"search a corpus of its field{'' if query.abstract else ', or add an abstract'}"

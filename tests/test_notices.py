@@ -76,6 +76,11 @@ def test_a_draft_of_another_field_has_one_notice_and_no_likely_paper(
     )
     assert logged[1].startswith("no word of this draft occurs in an eligible paper")
 
+    taken = recommender.recommend(  # as an author who took it: it is not "not covered"
+        title="Grazing and the milk yield of dairy cows", cited=["luhn1958abstracts"]
+    )
+    assert taken.notices[0].startswith("the corpus has little else for this draft: no")
+
 
 LANGUAGES = table(
     """
