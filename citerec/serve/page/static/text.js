@@ -86,7 +86,7 @@ export const isSame = (was, draft) =>
 const ENDING =
   /(?:ization|ations|ation|ingly|ments|ment|ness|ings|ing|ies|ied|ers|er|ed|es|ly|s|y|e)$/;
 const MATCHES = "matches: ", // as the server states it, and as the page does
-  WORDS = "has your words ";
+  WORDS = "words in common: ";
 const SNIPPET = 240; // characters, about two lines
 /** @type {(word: string) => string} */
 const stem = word => word.toLowerCase().replace(ENDING, (ending, at) => (at >= 3 ? "" : ending));
