@@ -1,7 +1,7 @@
 // The draft: what is searched for, and when an edited draft is another one.
 
 import { EMPTY, hasMarks, merged } from "./kept.js";
-import { keep, marks, state, update } from "./store.js";
+import { keep, marks, now, state, update } from "./store.js";
 import * as store from "./store.js";
 import { isOf, isSame } from "./text.js";
 import { bodyText, fullText } from "./where.js";
@@ -103,5 +103,6 @@ export function request(mode = state.mode) {
     return { ...common, context: state.context, ...(state.withDraft ? draft : {}) };
   }
   if (draft) return { ...common, ...draft };
-  return known.length ? common : "Write a title, or choose a file.";
+  if (known.length) return common;
+  return now.read && "busy" in now.read ? now.read.busy : "Write a title, or choose a file.";
 }
