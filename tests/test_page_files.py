@@ -82,6 +82,17 @@ def test_a_bad_file_gives_one_clear_message_and_loses_nothing(page: Any) -> None
     expect(page.locator("#title")).to_have_value(TITLE)
 
 
+def test_a_search_says_that_a_file_is_still_being_read(page: Any) -> None:
+    page.route("**/page/draft", lambda _: None)  # no answer comes
+
+    page.set_input_files(
+        "#file", files=[{"name": "draft.md", "mimeType": "", "buffer": b"# Maps"}]
+    )
+    page.click("#find")
+
+    expect(page.locator("#toast")).to_have_text("Reading draft.md…")
+
+
 @pytest.mark.slow
 def test_a_dropped_folder_and_a_pasted_reference_list_are_taken_for_what_they_are(
     page: Any, sample_index: IndexFolder, tmp_path: Path
