@@ -39,6 +39,8 @@ Test queries of each corpus, at most {queries}: F1@20 / MRR in the order of the 
 (RRF), and of the default list; date-strict, the citations of train papers are known. "bare": all citations are hidden,
 and authors and venues of the queries, as in a library without a graph. The model for such lists learned from train
 queries of these corpora, the default from those of five. nDCG (times 100) of [published benchmarks](BENCHMARKS.md).
+`specter-recipe` is MiniLM trained on the train papers of `vis` by the recipe of SPECTER, in minutes: the model of the
+row [vis_specter_dense](trained/vis_specter_dense.toml).
 
 Made by `python experiments/encoders.py NAME...`.
 """
