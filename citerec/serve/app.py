@@ -81,11 +81,11 @@ AS_FILE, AS_REFERENCES = (
     for names in (FILES, MEDIA.values())
 )
 DRAIN_SECONDS = 30  # for requests in flight, after the first signal
-# with the backlog, fewer than the files that the process may have open; Windows has no such limit
+# with some backlogs, which are accepted before one is closed, fewer than the files that may be open; not on Windows
 MAX_CONNECTIONS = (
     min(256, os.sysconf("SC_OPEN_MAX") // 4) if hasattr(os, "sysconf") else 256
 )
-BACKLOG = MAX_CONNECTIONS // 2
+BACKLOG = MAX_CONNECTIONS // 8
 IDLE_SECONDS = 15  # until a connection has sent the headers of a request
 Index = Annotated[
     str | None, Query(description="The name of an index; by default the first.")
