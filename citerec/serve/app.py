@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 from asyncio import Transport
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
@@ -31,6 +32,8 @@ from citerec.collect.client import CollectError
 from citerec.collect.zotero import save_papers
 from citerec.errors import CiterecError, OutputError
 from citerec.export import Format, pieces
+from citerec.export.jsonl import place
+from citerec.recommendations import Recommendations
 from citerec.search import SearchFilter
 from citerec.serve import ServeConfig, page, scholar
 from citerec.serve.collector import Collector
@@ -41,12 +44,10 @@ from citerec.serve.requests import (
     CheckAnswer,
     CheckRequest,
     ExportRequest,
-    ReadRequest,
     RecommendAnswer,
     RecommendRequest,
     SaveRequest,
     Year,
-    answer_of,
     json,
     problem_of,
     recommended,
@@ -242,17 +243,15 @@ class IndexList(BaseModel):
 
 
 @api.post("/recommend", response_model=RecommendAnswer, responses=AS_FILE)
-async def recommend(
-    request: Request, service: Served, body: RecommendRequest
-) -> Response:
+async def recommend(request: Request, body: RecommendRequest) -> Response:
     """Recommend papers that a draft should cite, best first.
 
     With the type of BibTeX, RIS or CSL-JSON in `Accept`, the answer is a file for a reference manager.
     """
-    read = await answer(request, partial(ReadRequest.of, body), body.index, body.pool)
 
-    def work(opened: OpenIndex) -> Response:
-        lists, notices = recommended(service, opened, body, read)
+    def shown(
+        opened: OpenIndex, lists: list[Recommendations], notices: Sequence[str]
+    ) -> Response:
         request.app.state.metrics.queries.inc(len(lists))
         request.state.log |= {"index": opened.name, "queries": len(lists)}
         # a format of reference managers that the client asks for; else JSON
@@ -263,7 +262,26 @@ async def recommend(
             if name in accept and "application/json" not in accept
         ]
         if not wanted:
-            return json(answer_of(opened, body, lists, notices))
+            fields = [field.value for field in body.fields]
+            answers = [
+                {
+                    "query": found.query.id,
+                    **place(found),
+                    "results": found.to_dicts(fields),
+                    "empty_reason": found.empty_reason,
+                    "notices": list(found.notices),
+                }
+                for found in lists
+            ]
+            return json(
+                {
+                    "index": opened.name,
+                    "version": opened.version,
+                    "answers": answers,
+                    "notices": list(notices),
+                    "not_found": list(dict.fromkeys(lists[0].not_found)),
+                }
+            )
         form, suffix = FILES[wanted[0]]
         headers = {
             "Content-Type": f"{wanted[0]}; charset=utf-8",
@@ -272,7 +290,7 @@ async def recommend(
         }
         return Response("".join(pieces(lists, form, batch=True)), headers=headers)
 
-    return await answer(request, work, body.index, size=read.size(body))
+    return await recommended(request, body, shown)
 
 
 @api.post("/export", response_class=Response, responses=AS_REFERENCES)

@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from enum import Enum
@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
+from fastapi import Request as HttpRequest
 from fastapi import Response
 from pydantic import (
     AfterValidator,
@@ -50,14 +51,14 @@ from citerec.errors import (
     ModelError,
     PaperNotFoundError,
 )
-from citerec.export.jsonl import FIELDS, place
+from citerec.export.jsonl import FIELDS
 from citerec.files.isolated import isolated
 from citerec.index.papers import Papers as Corpus
 from citerec.match.check import check_references, chosen_papers
 from citerec.recommendations import Recommendations
 from citerec.request import NONE, ListedPapers, Request
 from citerec.serve.guard import KINDS, LOG, MEDIA_TYPE, ProblemError, internal_error
-from citerec.serve.service import OpenIndex, Service
+from citerec.serve.service import OpenIndex, Service, answer
 from citerec.serve.uploads import (
     MAX_DRAFT,
     MAX_QUERIES,
@@ -296,23 +297,30 @@ def _drafts(body: RecommendRequest) -> QueryFile | None:
     return read() if body.query is not None else isolated(read, "query")
 
 
-def recommended(
-    service: Service, opened: OpenIndex, body: RecommendRequest, read: ReadRequest
-) -> tuple[list[Recommendations], Sequence[str]]:
-    """Return one list per query, in the order of the request, and notices about the draft as it was read.
+async def recommended(
+    request: HttpRequest,
+    body: RecommendRequest,
+    shown: Callable[[OpenIndex, list[Recommendations], Sequence[str]], Response],
+) -> Response:
+    """Return what `shown` makes of one list per query, in the order of the body, and of notices about the draft."""
+    read = await answer(request, partial(ReadRequest.of, body), body.index, body.pool)
+    service: Service = request.app.state.service
 
-    It runs on the thread of `service.models`.
-    """
-    config = body.config(opened.default.config, service.rerankers)
-    try:
-        recommender = opened.recommender(config)
-    except ModelError as error:  # the default ones are open
-        raise ConfigError(
-            "the options name a model that this index does not have"
-        ) from error
-    lists = recommender.recommend_many(read.request, read.listed, service.models.pause)
-    notices = (*read.request.drafts.notices, *read.listed.notices)
-    return [*map(for_client, lists)], [*map(for_clients, notices)]
+    def work(opened: OpenIndex) -> Response:
+        config = body.config(opened.default.config, service.rerankers)
+        try:
+            recommender = opened.recommender(config)
+        except ModelError as error:  # the default ones are open
+            raise ConfigError(
+                "the options name a model that this index does not have"
+            ) from error
+        lists = recommender.recommend_many(
+            read.request, read.listed, service.models.pause
+        )
+        notices = (*read.request.drafts.notices, *read.listed.notices)
+        return shown(opened, [*map(for_client, lists)], [*map(for_clients, notices)])
+
+    return await answer(request, work, body.index, size=read.size(body))
 
 
 def for_client(found: Recommendations) -> Recommendations:
@@ -504,32 +512,6 @@ class RecommendAnswer(BaseModel):
     answers: list[Answer]
     notices: list[str]  # what was recognised in the draft, and what is missing
     not_found: list[str]  # entries of the lists of papers that are not in the corpus
-
-
-def answer_of(
-    opened: OpenIndex,
-    request: RecommendRequest,
-    lists: Sequence[Recommendations],
-    notices: Sequence[str],
-) -> Json:
-    """Return what `RecommendAnswer` describes."""
-    fields = [field.value for field in request.fields]
-    return {
-        "index": opened.name,
-        "version": opened.version,
-        "answers": [
-            {
-                "query": answer.query.id,
-                **place(answer),
-                "results": answer.to_dicts(fields),
-                "empty_reason": answer.empty_reason,
-                "notices": list(answer.notices),
-            }
-            for answer in lists
-        ],
-        "notices": list(notices),
-        "not_found": list(dict.fromkeys(lists[0].not_found)),
-    }
 
 
 def json(content: object) -> Response:

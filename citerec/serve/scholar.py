@@ -12,14 +12,9 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from citerec.bibliography.keys import paper_doi
+from citerec.recommendations import Recommendations
 from citerec.serve.guard import ProblemError
-from citerec.serve.requests import (
-    Papers,
-    ReadRequest,
-    RecommendRequest,
-    json,
-    recommended,
-)
+from citerec.serve.requests import Papers, RecommendRequest, json, recommended
 from citerec.serve.service import OpenIndex, answer
 from citerec.types import Json, Paper
 
@@ -63,7 +58,9 @@ async def papers(
     def wanted(opened: OpenIndex) -> RecommendRequest:
         ids = _ids(opened, [*body.positivePaperIds, *(body.negativePaperIds or ())])
         count = len(body.positivePaperIds)
-        return RecommendRequest(cited=ids[:count], exclude=ids[count:], k=shape.limit)
+        return RecommendRequest(
+            index=shape.index, cited=ids[:count], exclude=ids[count:], k=shape.limit
+        )
 
     return await _answered(request, shape, wanted)
 
@@ -79,7 +76,7 @@ async def for_paper(
         paper = opened.default.corpus.paper(docid).paper
         names = ("id", "title", "abstract", "year")
         draft = {name: value for name in names if (value := getattr(paper, name))}
-        return RecommendRequest(query=draft, k=shape.limit)
+        return RecommendRequest(index=shape.index, query=draft, k=shape.limit)
 
     return await _answered(request, shape, wanted)
 
@@ -90,19 +87,15 @@ async def _answered(
     names = [name.strip().partition(".")[0] for name in shape.fields.split(",")]
     fields = dict.fromkeys(filter(None, ["paperId", *names]))
 
-    def look_up(opened: OpenIndex) -> tuple[RecommendRequest, ReadRequest]:
-        body = wanted(opened)
-        return body, ReadRequest.of(body, opened)
-
-    body, read = await answer(request, look_up, shape.index, "uploads")
-
-    def work(opened: OpenIndex) -> Response:
-        [found], _ = recommended(request.app.state.service, opened, body, read)
-        values = _values(opened, found.papers)
+    def shown(
+        opened: OpenIndex, lists: list[Recommendations], _: Sequence[str]
+    ) -> Response:
+        values = _values(opened, lists[0].papers)
         listed = [{name: value.get(name) for name in fields} for value in values]
         return json({"recommendedPapers": listed})
 
-    return await answer(request, work, shape.index, size=read.size(body))
+    body = await answer(request, wanted, shape.index, "uploads")
+    return await recommended(request, body, shown)
 
 
 def _ids(opened: OpenIndex, given: Sequence[str]) -> list[str]:

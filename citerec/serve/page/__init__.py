@@ -27,14 +27,13 @@ from citerec.recommendations import Recommendations
 from citerec.request import looked_up
 from citerec.serve.requests import (
     MAX_LISTED,
-    ReadRequest,
     RecommendRequest,
     checked,
     for_clients,
     json,
     recommended,
 )
-from citerec.serve.service import OpenIndex, Served, Service, answer
+from citerec.serve.service import OpenIndex, Served, answer
 from citerec.serve.uploads import Upload, read_files
 from citerec.types import Json, Recommendation
 from citerec.types import Query as Draft
@@ -149,39 +148,33 @@ async def draft(
 
 
 @router.post("/page/recommend")
-async def recommend(
-    request: Request, service: Served, body: RecommendRequest
-) -> Response:
-    """Return the answer of `/v1/recommend` as the page shows it."""
-    body = body.model_copy(update={"explain": True})
-    read = await answer(request, partial(ReadRequest.of, body), body.index, body.pool)
-
-    def work(opened: OpenIndex) -> Response:
-        return json(answered(service, opened, body, read))
-
-    return await answer(request, work, body.index, size=read.size(body))
-
-
-# --- lists
-
-
-def answered(
-    service: Service, opened: OpenIndex, body: RecommendRequest, read: ReadRequest
-) -> Json:
-    """Return the list for a draft, and what the page says about it.
+async def recommend(request: Request, body: RecommendRequest) -> Response:
+    """Return the answer of `/v1/recommend` as the page shows it, with reasons.
 
     `is_uncovered` is whether the last notice is that the corpus does not cover the draft.
     """
-    [found, *_], notices = recommended(service, opened, body, read)
-    reason = found.empty_reason
-    return {
-        **listed(opened.index, found),
-        "empty_reason": f"{reason[:1].upper()}{reason[1:]}." if reason else "",
-        "notices": [*notices, *found.notices],
-        "is_uncovered": found.is_uncovered,
-        "not_found": list(found.not_found),
-        "version": opened.version,
-    }
+
+    def shown(
+        opened: OpenIndex, lists: list[Recommendations], notices: Sequence[str]
+    ) -> Response:
+        found = lists[0]
+        reason = found.empty_reason
+        return json(
+            {
+                **listed(opened.index, found),
+                "empty_reason": f"{reason[:1].upper()}{reason[1:]}." if reason else "",
+                "notices": [*notices, *found.notices],
+                "is_uncovered": found.is_uncovered,
+                "not_found": list(found.not_found),
+                "version": opened.version,
+            }
+        )
+
+    body = body.model_copy(update={"explain": True})
+    return await recommended(request, body, shown)
+
+
+# --- lists
 
 
 def listed(index: IndexFolder, found: Recommendations) -> Json:
