@@ -8,11 +8,9 @@ A process of its own does the work, one collection at a time. One that was cance
 
 import sys
 from collections.abc import Sequence
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path, PurePath
 from signal import SIG_IGN, SIGINT, signal
-from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any
 
@@ -30,11 +28,10 @@ from citerec.collect.run import (
 from citerec.display import plural
 from citerec.encode.models import AUTO
 from citerec.errors import BadInputError, CiterecError, ConfigError
-from citerec.files.isolated import isolated
 from citerec.serve.guard import ProblemError
 from citerec.serve.requests import for_clients
 from citerec.serve.service import Service
-from citerec.serve.uploads import Upload, read_files
+from citerec.serve.uploads import Upload, read_sent
 from citerec.types import Json
 
 MOST_TEXT = 1000  # bytes of what a process shows
@@ -79,8 +76,7 @@ class Collector:
 
     def _plan(self, files: Sequence[Upload], name: str, semantic: bool) -> Plan:
         """Plan a collection around the references of files, or near a draft; of one that is there, what is new."""
-        with TemporaryDirectory(prefix="citerec-") as place:
-            read = isolated(partial(read_files, files, place), files[0].name)
+        read = read_sent(files)
         entries = [entry for _, listed in read.lists for entry in listed.entries]
         search = ""
         if semantic and read.draft:

@@ -1,14 +1,15 @@
 """Reads drafts that clients send, within limits; and the files of the page: a draft, bibliographies, archives of both.
 
-It runs in a process of its own, and imports nothing of the server.
+Both run in processes of their own; nothing of the server is imported.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from io import BytesIO
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from zipfile import BadZipFile, ZipFile
 from zlib import error
@@ -25,6 +26,7 @@ from citerec.drafts import NO_TITLE, QueryFile, parse_queries
 from citerec.drafts.latex import main_file
 from citerec.drafts.sentences import paragraphs
 from citerec.errors import BadInputError, ConfigError
+from citerec.files.isolated import isolated
 from citerec.types import BODY_SENTENCES, Json, Paper
 
 MAX_QUERIES = 64  # of a request; of the sentences of a draft, as many are answered
@@ -159,6 +161,12 @@ class Uploads(NamedTuple):
     unread: list[str]  # files, and why
     faults: list[BadInputError]
     keys: set[str]  # of the bibliographies
+
+
+def read_sent(files: Sequence[Upload]) -> Uploads:
+    """Read files, at least one, as `read_files` does, in a process and a folder of their own."""
+    with TemporaryDirectory(prefix="citerec-") as folder:
+        return isolated(partial(read_files, files, folder), files[0].name)
 
 
 def read_files(files: Sequence[Upload], folder: str) -> Uploads:

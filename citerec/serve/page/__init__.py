@@ -8,10 +8,8 @@ Texts of a corpus reach the page as text nodes only.
 import hashlib
 import mimetypes
 from collections.abc import Sequence
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response, UploadFile
@@ -21,7 +19,6 @@ from fastapi.staticfiles import StaticFiles
 from citerec.bibliography.styles import coins
 from citerec.display import html_page, visible
 from citerec.errors import BadInputError
-from citerec.files.isolated import isolated
 from citerec.index.folder import IndexFolder
 from citerec.recommendations import Recommendations
 from citerec.request import looked_up
@@ -34,7 +31,7 @@ from citerec.serve.requests import (
     recommended,
 )
 from citerec.serve.service import OpenIndex, Served, answer
-from citerec.serve.uploads import Upload, read_files
+from citerec.serve.uploads import Upload, read_sent
 from citerec.types import Json, Recommendation
 from citerec.types import Query as Draft
 
@@ -202,10 +199,7 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> Json:
         otherwise than each file, as `CheckAnswer`), `notices`, `unread` (files, and
         why) and `keys` (of the bibliographies).
     """
-    with TemporaryDirectory(prefix="citerec-") as folder:
-        read = isolated(
-            partial(read_files, files, folder), files[0].name if files else "files"
-        )
+    read = read_sent(files)
     cited = dict[str, Json]()
     references = list[str]()
     checks = list[Json]()
