@@ -434,15 +434,9 @@ class CheckAnswer(BaseModel):
 def checked(listed: PaperList, papers: Corpus) -> CheckAnswer:
     """Compare a list of references with an index."""
     report = check_references(listed, papers)
+    names = ("problem", "place", "key", "title", "id")
     findings = [
-        {
-            "problem": found.problem.value,
-            "place": found.place,
-            "key": found.key,
-            "title": found.title,
-            "id": found.id,
-            "text": found.described,
-        }
+        {name: str(getattr(found, name)) for name in names} | {"text": found.described}
         for found in report.findings
     ]
     return CheckAnswer(
