@@ -11,7 +11,7 @@ from citerec.config import read_settings
 from citerec.errors import ConfigError
 from citerec.files.checksums import indented_json
 from citerec.plugins import Plugins
-from citerec.types import Paper, Query, Recommendation
+from citerec.types import Query, Recommendation
 
 __all__ = ["Exporter", "Format", "Result", "formats", "pieces"]
 
@@ -98,7 +98,16 @@ def pieces(
             )
             yield from trec_lists(lists, TREC_NAME, "the run")
         case Format.BIBTEX | Format.RIS | Format.CSL | Format.DOI:
-            yield _bibliography(results, format)
+            from citerec.bibliography.styles import ReferenceConfig, references
+
+            # each once, in the order of its first appearance
+            papers = {
+                item.paper.id: item.paper
+                for result in results
+                for item in result.recommendations
+            }
+            config = read_settings(ReferenceConfig, {"format": format})
+            yield references([*papers.values()], config)
         case _:
             if format not in formats():
                 raise ConfigError(
@@ -106,15 +115,3 @@ def pieces(
                 )
             exporter: Exporter = Plugins.EXPORTERS.load(format)
             yield from exporter(results)
-
-
-def _bibliography(results: Iterable[Result], format: str) -> str:
-    """Write each recommended paper once, in the order of its first appearance."""
-    from citerec.bibliography.styles import ReferenceConfig, references
-
-    by_id: dict[str, Paper] = {}
-    for result in results:
-        for item in result.recommendations:
-            by_id.setdefault(item.paper.id, item.paper)
-    config = read_settings(ReferenceConfig, {"format": format})
-    return references([*by_id.values()], config)
