@@ -472,12 +472,9 @@ class Metrics:
 
     def text(self) -> bytes:
         """Return all metrics as Prometheus reads them."""
+        shown = {"version", "encoder", "reranker", "ranker"}
         for name, opened in self.service.indexes.items():
-            used = opened.default
-            models = {"encoder": used.encoder, "reranker": used.reranker}
-            self.indexes.labels(name).info(
-                {"version": opened.version, **models, "ranker": used.ranker}
-            )
+            self.indexes.labels(name).info(opened.facts().model_dump(include=shown))
         return prometheus.generate_latest(self.registry)
 
     def answered(self, route: str, status: int, seconds: float) -> None:
