@@ -296,6 +296,28 @@ def test_the_list_is_one_stop_of_the_tab_key_and_focus_is_never_lost(page: Any) 
     expect(chip).to_be_focused()
 
 
+def test_a_search_by_a_key_is_read_from_its_start(page: Any) -> None:
+    row = "() => document.activeElement.closest('.row')?.dataset.id"
+    find(page)
+    page.focus(".row >> nth=0")
+    for key in "jjjt":
+        page.keyboard.press(key)
+    page.keyboard.press("End")
+
+    page.keyboard.press("n")
+
+    expect(page.locator("#results")).to_be_focused()
+    expect(page.locator("#list")).to_have_attribute("aria-busy", "false")
+    expect(page.locator("#status")).to_be_in_viewport()
+    page.keyboard.press("Tab")
+    expect(page.locator("button[data-tab=list]")).to_be_focused()
+    page.keyboard.press("j")
+    assert page.evaluate(row) == ids(page)[0]
+    page.keyboard.press("End")
+    page.keyboard.press("Control+Enter")  # without a change
+    expect(page.locator("#results")).to_be_focused()
+
+
 def test_the_back_button_brings_the_corpus_of_a_list_with_it(
     browser: Any, build: Build, sample_index: IndexFolder
 ) -> None:

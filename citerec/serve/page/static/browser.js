@@ -18,6 +18,17 @@ export function focusRow(id) {
   row?.scrollIntoView({ block: "nearest", behavior: motion() });
 }
 
+// Draws other results in the place of those that are read; the keyboard goes on from their start.
+/** @type {(draw: () => void) => void} */
+export function fromTop(draw) {
+  const isWithin = document.activeElement?.closest("#list, #where");
+  draw();
+  const results = $("#results");
+  if (!isWithin) return;
+  results.focus({ preventScroll: true });
+  if (results.getBoundingClientRect().top < 0) results.scrollIntoView({ behavior: motion() });
+}
+
 // Focus that would fall to the body, because its element went or was hidden, goes to the sheet
 // or the list.
 export function keepFocus() {

@@ -1,6 +1,6 @@
 // The list: searching, marking, selecting and exporting its papers.
 
-import { $, copy, focusedRow, focusRow, motion, save } from "./browser.js";
+import { $, copy, focusedRow, focusRow, fromTop, motion, save } from "./browser.js";
 import { noticesOf } from "./collect.js";
 import { connect } from "./connections.js";
 import { request, settle } from "./draft.js";
@@ -171,7 +171,7 @@ export function present(found) {
 export function show(list) {
   now.list = list;
   prune();
-  update({ current: null, connections: null, where: null });
+  fromTop(() => update({ current: null, connections: null, where: null }));
   connect();
 }
 

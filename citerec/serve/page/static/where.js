@@ -1,7 +1,7 @@
 // Where in the text references are missing: its sentences, and papers for those that cite none.
 // The text of a file goes with the tab; its name is kept.
 
-import { $, motion } from "./browser.js";
+import { $, fromTop, motion } from "./browser.js";
 import { noticesOf } from "./collect.js";
 import { Problem, readFiles, rowsOf, search, sentences } from "./server.js";
 import { NO_LIST, now, state, update } from "./store.js";
@@ -133,7 +133,8 @@ function counted(where) {
 export function presentWhere(where) {
   const notices = noticesOf(where.said);
   const status = counted(where);
-  update({ where, status, notices, list: NO_LIST, instead: null, folded: true });
+  const shown = { where, status, notices, list: NO_LIST, instead: null, folded: true };
+  fromTop(() => update(shown));
 }
 
 /** @type {(changes: Partial<Where>) => void} */
