@@ -154,3 +154,58 @@ def test_a_text_stays_in_place_while_it_is_searched_again(page: Any) -> None:
     expect(page.locator("#status")).to_have_text("Searching for each sentence…")
     expect(page.locator(".claim").first).to_be_visible()
     expect(page.locator("#placeholder")).to_be_hidden()
+
+
+def test_a_text_that_is_searched_again_by_a_key_is_read_from_its_start(
+    page: Any,
+) -> None:
+    file = {"name": "draft.md", "mimeType": "", "buffer": TEXT.encode()}
+    page.set_input_files("#file", files=[file])
+    page.click("#each")
+    page.click(".candidates [data-act=taken] >> nth=0")
+    page.focus(".claim >> nth=1")
+
+    page.keyboard.press("n")
+
+    expect(page.locator("#results")).to_be_focused()
+    page.keyboard.press("j")
+    expect(page.locator(".claim").first).to_be_focused()
+
+
+def test_the_name_of_a_section_stands_once_above_its_text(page: Any) -> None:
+    claims = [f"Dense vectors of {one} improve the retrieval." for one in ("a", "b")]
+    parts = ["# Introduction", *claims, "It is so.", "# Results", "It works well."]
+    text = "\n\n".join([f"# {TITLE}", *parts, "# Discussion", "We stop here."])
+    file = {"name": "draft.md", "mimeType": "", "buffer": text.encode()}
+    names = page.locator(".section")
+
+    page.set_input_files("#file", files=[file])
+    page.click("#each")
+
+    expect(page.locator(".claim")).to_have_count(2)
+    expect(names).to_have_text(["Introduction", "Results", "Discussion"])
+    expect(names.first).to_be_visible()
+    expect(names.nth(1)).to_be_hidden()  # with its sentences
+    page.click(".rest summary")
+    expect(names.last).to_be_visible()
+
+
+def test_the_name_of_a_section_is_above_the_sentences_that_it_begins_with(
+    page: Any,
+) -> None:
+    claim = "Dense vectors of passages improve the retrieval."
+    parts = ["# Introduction", "It is so.", "# Method", "It is long.", "We go.", claim]
+    text = "\n\n".join([f"# {TITLE}", *parts, "It is short."])
+    file = {"name": "draft.md", "mimeType": "", "buffer": text.encode()}
+
+    page.set_input_files("#file", files=[file])
+    page.click("#each")
+
+    expect(page.locator(".claim")).to_have_count(1)
+    expect(page.locator(".section")).to_have_text(["Introduction", "Method"])
+    lines = [*filter(None, page.inner_text(".whole").splitlines())]
+    assert lines[:3] == [
+        "1 sentence not underlined",
+        "Method",
+        "2 sentences not underlined",
+    ]

@@ -48,7 +48,7 @@ export function where(where) {
         are left alone. A click on a sentence shows or hides its papers.</p>
     </div>
     <div class="whole" role="group" aria-label="Your text" @keydown=${pressed}
-      >${runs(where, shown).map(run => stretch(run, where, current))}</div>
+      >${runs(where).map(part => stretch(part, where, current))}</div>
   </div>`;
 }
 
@@ -73,29 +73,39 @@ function choice({ claims, most }) {
     </select></label>`;
 }
 
-// Paragraphs with a marked sentence, each alone, and what is between them.
-/** @type {(where: Where, shown: Claim[]) => Placed[][]} */
-function runs({ paragraphs }, shown) {
-  /** @type {(one: Placed) => boolean} */
-  const isMarked = one => one.parts.some(part => part.claim && shown.includes(part.claim));
-  /** @type {Placed[][]} */
+/** @type {(one: Placed, where: Where) => boolean} */
+const isMarked = ({ parts }, where) => parts.some(part => isShown(part.claim, where));
+
+// Paragraphs with a marked sentence, each alone, and what is between them. The name of a section
+// stands once: above the run that it begins, if one of its sentences is marked; else in its run.
+/** @type {(where: Where) => { name: string, run: Placed[] }[]} */
+function runs(where) {
+  const { paragraphs } = where;
+  /** @type {{ name: string, run: Placed[] }[]} */
   const found = [];
   let isOpen = false;
-  for (const one of paragraphs) {
-    const isAlone = isMarked(one);
-    if (isAlone || !isOpen) found.push([one]);
-    else found.at(-1)?.push(one);
+  paragraphs.forEach((one, at) => {
+    const { section } = one;
+    const isFirst = section !== paragraphs[at - 1]?.section;
+    const next = paragraphs.findIndex((other, i) => i > at && other.section !== section);
+    const of = paragraphs.slice(at, next < 0 ? undefined : next);
+    const isNamed = isFirst && of.some(other => isMarked(other, where));
+    const isAlone = isMarked(one, where);
+    if (isAlone || isNamed || !isOpen) found.push({ name: isNamed ? section : "", run: [] });
+    found.at(-1)?.run.push(isFirst && !isNamed ? one : { ...one, section: "" });
     isOpen = !isAlone;
-  }
+  });
   return found;
 }
 
-/** @type {(run: Placed[], where: Where, current: string | undefined) => View} */
-function stretch(run, where, current) {
-  const isMarked = run.some(one => one.parts.some(part => isShown(part.claim, where)));
-  if (isMarked) return paragraph(run[0], where, current);
+/** @type {(name: string) => View} */
+const heading = name => (name ? html`<p class="section" dir="auto">${clean(name)}</p>` : nothing);
+
+/** @type {(part: ReturnType<typeof runs>[number], where: Where, current: string | undefined) => View} */
+function stretch({ name, run }, where, current) {
+  if (isMarked(run[0], where)) return [heading(name), paragraph(run[0], where, current)];
   const n = run.reduce((sum, one) => sum + one.parts.length, 0);
-  return html`<details class="rest">
+  return html`${heading(name)}<details class="rest">
     <summary>${count(n, "sentence")} not underlined</summary>
     ${run.map(one => paragraph(one, where, current))}
   </details>`;
@@ -125,7 +135,7 @@ function paragraph({ section, parts }, where, current) {
     ])}</p>
       ${last && isOpen(last) ? candidates(last) : nothing}`;
   };
-  return html`${section ? html`<p class="section" dir="auto">${clean(section)}</p>` : nothing}
+  return html`${heading(section)}
     ${pieces.filter(piece => piece.length).map(drawn)}`;
 }
 
