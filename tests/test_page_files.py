@@ -134,6 +134,25 @@ def test_a_dropped_folder_and_a_pasted_reference_list_are_taken_for_what_they_ar
     expect(page.locator("#known li")).to_have_count(2)
 
 
+def test_papers_that_a_file_cites_are_of_the_next_list(page: Any) -> None:
+    again = page.locator("#again button")
+    text = f"# {TITLE}\n\nAs others did [1].\n\n# References\n\n[1] Attention Is All You Need. 2017."
+    file = {"name": "draft.md", "mimeType": "", "buffer": text.encode()}
+    page.fill("#title", TITLE)
+    page.click("#find")
+    expect(page.locator("#status")).to_contain_text("papers")
+
+    page.set_input_files("#file", files=[file])
+    expect(page.locator("#known li")).to_have_count(1)
+
+    again.click()
+    expect(again).to_be_hidden()
+    expect(page.locator("#status")).to_contain_text("1 paper that you took or cite")
+    page.click("#edit")
+    page.click("#read >> text=Undo")
+    expect(again).to_be_visible()
+
+
 def test_a_list_is_checked_and_its_corrections_are_a_bib(
     page: Any, address: str, sample_index: IndexFolder
 ) -> None:

@@ -318,6 +318,41 @@ def test_a_search_by_a_key_is_read_from_its_start(page: Any) -> None:
     expect(page.locator("#results")).to_be_focused()
 
 
+def test_a_search_is_offered_again_after_the_marks_of_a_draft_come_back(
+    page: Any,
+) -> None:
+    again = page.locator("#again")
+    find(page)
+    page.click(TAKE)
+    find(page, {"#title": "Attention in translation", "#abstract": "Long sentences."})
+    expect(page.locator("#shelf ol li")).to_have_count(0)
+    expect(again).to_be_hidden()
+
+    page.click("text=Undo: the same draft")
+
+    expect(page.locator("#shelf ol li")).to_have_count(1)
+    expect(again).to_be_visible()
+
+
+def test_a_mark_counts_for_the_next_list_while_another_one_comes(page: Any) -> None:
+    again = page.locator("#again")
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    find(page)
+    page.route("**/page/recommend", hold)
+    page.click("#more")
+
+    page.click(TAKE)
+
+    expect(again).to_be_hidden()
+    held[0].continue_()
+    expect(page.locator("#status")).to_contain_text("of them added")
+    expect(again).to_be_visible()
+
+
 def test_the_back_button_brings_the_corpus_of_a_list_with_it(
     browser: Any, build: Build, sample_index: IndexFolder
 ) -> None:

@@ -3,7 +3,7 @@
 import { openDrafts, ownFile } from "./backup.js";
 import { $ } from "./browser.js";
 import { edit, replace } from "./draft.js";
-import { find, shelved } from "./search.js";
+import { find, rankAgain, shelved } from "./search.js";
 import { Problem, readFiles } from "./server.js";
 import { openShelf } from "./shelf.js";
 import { keep, mark, markOf, state, update } from "./store.js";
@@ -150,11 +150,13 @@ function shown({ draft, cited, references, checks, notices, unread, keys }) {
   const undo = () => {
     for (const paper of fresh) mark(null, shelved(paper));
     update({ read: null });
+    rankAgain();
   };
   const lines = { references, notices, unread };
   update({ checks, read: { isDraft: Boolean(draft), marked: fresh.length, ...lines, undo } });
   $(draft && !draft.title ? "#title" : "#find").focus();
   if (!draft && state.searched) find();
+  else if (fresh.length) rankAgain();
 }
 
 /** @type {(draft: NonNullable<Read["draft"]>) => void} */

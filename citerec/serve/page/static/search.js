@@ -207,9 +207,9 @@ export function shelved(row) {
   return { id: row.id, title: clean(row.title), ...kept, note: "", retracted };
 }
 
-// A mark changes the next list, not the one that is read.
+// A mark changes the next list: not the one that is read, and not one that is searched for already.
 export function rankAgain() {
-  update({ again: state.searched && !now.running });
+  update({ again: state.searched || now.running !== null });
   connect();
 }
 

@@ -198,6 +198,7 @@ function openSentence({ index, context, title }) {
     store.put(before);
     chooseIndex(state.index);
     update({ notices: now.notices.filter(one => one !== notice) });
+    rankAgain();
   };
   notice.acts.push({ name: "Bring back what was here", run });
   if (hasReplaced) now.brought.push(notice);

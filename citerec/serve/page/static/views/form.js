@@ -173,9 +173,14 @@ function checkName() {
 }
 
 /** @type {(question: NonNullable<Now["question"]>) => View} */
-const question = ({ title, undo }) =>
-  html`<p>A new draft, with no marks yet; “<span dir="auto">${clean(title)}</span>” keeps its own,
-    under Drafts. ${link("Undo: the same draft", undo)}</p>`;
+const question = ({ title, undo }) => {
+  const join = () => {
+    undo();
+    rankAgain();
+  };
+  return html`<p>A new draft, with no marks yet; “<span dir="auto">${clean(title)}</span>” keeps its own,
+    under Drafts. ${link("Undo: the same draft", join)}</p>`;
+};
 
 // What was read before the page was loaded, or before another draft was opened.
 const former = () =>

@@ -40,7 +40,7 @@ export function results(found) {
       ${tab("list", "List")} ${tab("map", "Map and filters")} ${tab("works", "Works")}
     </div>
     <div class="tools" id="tools" ?hidden=${!has}>${tools(found)}</div>
-    <div id="again" class="again" ?hidden=${!now.again}>
+    <div id="again" class="again" ?hidden=${!now.again || isBusy}>
       <button type="button" @click=${() => find()}
         >${icon("sort")} Search again with your changes <kbd>n</kbd></button>
     </div>
