@@ -201,6 +201,27 @@ def test_a_message_covers_no_button_of_a_list_on_a_phone(
         assert page.evaluate(COVERED) == []
 
 
+@pytest.mark.parametrize("width", [320, 390])
+def test_why_a_file_cannot_be_read_takes_little_of_a_phone(
+    browser: Any, address: str, width: int
+) -> None:
+    window = {"width": width, "height": 740}
+    file = {"name": "my-draft.pdf", "mimeType": "", "buffer": b"%PDF-1.4 broken"}
+    with open_page(browser, address, viewport=window) as page:
+        page.set_input_files("#file", files=[file])
+        summary = page.locator("#read .fault summary")
+        why = page.locator("#read .fault p")
+        expect(summary).to_have_text("Not read. my-draft.pdf: this is a PDF…")
+        expect(why).to_be_hidden()
+        assert page.locator("#read").bounding_box()["height"] < 70
+
+        summary.click()
+
+        expect(why).to_contain_text("this one is damaged")
+        expect(why).to_contain_text("paste its text into the fields instead")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 @pytest.mark.parametrize("size", [(390, 844), (844, 390), (1440, 900)])
 def test_what_is_said_of_a_paper_hides_nothing_of_its_sheet(
     browser: Any, address: str, size: tuple[int, int]

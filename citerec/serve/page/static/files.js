@@ -130,7 +130,8 @@ export async function take(files) {
     check(files);
     read = await readFiles(state.index, files);
   } catch (error) {
-    fault(error instanceof Problem ? clean(error.message) : "The file could not be read.");
+    const isProblem = error instanceof Problem;
+    fault(isProblem ? `Not read. ${clean(error.message)}` : "The file could not be read.");
     return;
   }
   if (read.draft) {

@@ -13,7 +13,7 @@ import { changeIndex, forgetAll, newDraft } from "../travel.js";
 import { fullText, lostText } from "../where.js";
 import { adding } from "./add.js";
 import { collecting } from "./collect.js";
-import { chooseFile, icon, link, named, onTick, onValue } from "./parts.js";
+import { chooseFile, fault, icon, link, named, onTick, onValue } from "./parts.js";
 import { openReview, reason } from "./review.js";
 import { shelf } from "./shelf.js";
 
@@ -191,7 +191,7 @@ const former = () =>
 
 /** @type {(read: NonNullable<Now["read"]>) => View} */
 function read(read) {
-  if ("fault" in read) return html`<p class="fault" role="alert">${read.fault}</p>`;
+  if ("fault" in read) return fault(read.fault);
   if ("busy" in read) return html`<p class="hint busy">${read.busy}</p>`;
   const { isDraft, marked, references, notices, unread, undo } = read;
   const found = isDraft
@@ -214,7 +214,7 @@ function read(read) {
     now.checks.some(one => one.entries)
       ? html`<p>${link(checkName(), openCheck, "open-check")}</p>`
       : nothing,
-    unread.map(line => html`<p class="fault" dir="auto">${clean(line)}</p>`),
+    unread.map(fault),
     html`<details>
       <summary>What was read</summary>
       <ul>${notices.map(notice => html`<li dir="auto">${clean(notice)}</li>`)}</ul>

@@ -95,6 +95,21 @@ export const link = (name, run, id) =>
     ${name}
   </button>`;
 
+const LONG = 100; // characters of a message
+
+// A message of the server. Of a long one its first clause is shown, and the rest is there to open:
+// a telephone has little room.
+/** @type {(text: string) => View} */
+export function fault(text) {
+  const [first, ...rest] = clean(text).split("; ");
+  if (text.length <= LONG || !rest.length)
+    return html`<p class="fault" role="alert" dir="auto">${clean(text)}</p>`;
+  return html`<div class="fault" role="alert"><details>
+      <summary dir="auto">${first}…</summary>
+      <p dir="auto">${rest.join("; ")}</p>
+    </details></div>`;
+}
+
 /** @type {Set<string>} */
 const shown = new Set();
 
