@@ -201,6 +201,24 @@ def test_a_message_covers_no_button_of_a_list_on_a_phone(
         assert page.evaluate(COVERED) == []
 
 
+@pytest.mark.parametrize("width", [1280, 1920])
+def test_a_message_is_on_one_line_of_a_wide_window(
+    browser: Any, address: str, width: int
+) -> None:
+    lines = """() => { const range = document.createRange();
+      range.selectNodeContents(document.querySelector("#toast span"));
+      return new Set([...range.getClientRects()].map(one => Math.round(one.top))).size; }"""
+    with open_page(
+        browser, address, viewport={"width": width, "height": 800}
+    ) as page:
+        find(page)
+        for _ in range(6):
+            page.click(TAKE)
+            expect(page.locator("#toast.shown")).to_contain_text("On the shelf")
+            assert page.evaluate(lines) == 1
+            assert " …" not in page.inner_text("#toast")
+
+
 @pytest.mark.parametrize("width", [320, 390])
 def test_why_a_file_cannot_be_read_takes_little_of_a_phone(
     browser: Any, address: str, width: int

@@ -29,7 +29,7 @@ export const sentence = text =>
 
 /** @type {(title: string, most: number) => string} */
 export const shortened = (title, most) =>
-  title.length > most ? `${title.slice(0, most - 1)}…` : title;
+  title.length > most ? `${title.slice(0, most - 1).trimEnd()}…` : title;
 
 // The first author's surname; words of the title where no author is known.
 /** @type {(row: Row) => string} */
