@@ -194,11 +194,20 @@ def test_a_message_covers_no_button_of_a_list_on_a_phone(
         )
 
         page.check("#all")
-        page.click("[data-copy=bibtex]")
-        expect(page.locator("#toast.shown")).to_contain_text("17 references copied")
-        page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
-        expect(page.locator("#more")).to_be_in_viewport()
-        assert page.evaluate(COVERED) == []
+        for what, told in (
+            ("bibtex", "17 references copied"),
+            ("doi", "17 references left out"),
+        ):
+            page.click(f"[data-copy={what}]")
+            expect(page.locator("#toast.shown")).to_contain_text(told)
+            page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+            expect(page.locator("#more")).to_be_in_viewport()
+            assert page.evaluate(COVERED) == []
+            end, message = (
+                page.locator(part).bounding_box() for part in ("main", "#toast")
+            )
+            assert end["y"] + end["height"] <= message["y"] + 1
+            assert message["y"] + message["height"] == pytest.approx(height, abs=1)
 
 
 @pytest.mark.parametrize("width", [1280, 1920])
