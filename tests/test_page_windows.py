@@ -217,9 +217,7 @@ def test_a_message_is_on_one_line_of_a_wide_window(
     lines = """() => { const range = document.createRange();
       range.selectNodeContents(document.querySelector("#toast span"));
       return new Set([...range.getClientRects()].map(one => Math.round(one.top))).size; }"""
-    with open_page(
-        browser, address, viewport={"width": width, "height": 800}
-    ) as page:
+    with open_page(browser, address, viewport={"width": width, "height": 800}) as page:
         find(page)
         for _ in range(6):
             page.click(TAKE)
@@ -247,6 +245,22 @@ def test_why_a_file_cannot_be_read_takes_little_of_a_phone(
         expect(why).to_contain_text("this one is damaged")
         expect(why).to_contain_text("paste its text into the fields instead")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_a_phone_scrolls_to_the_map_that_was_tapped(
+    browser: Any, address: str, motion: str
+) -> None:
+    place = "() => document.querySelector('.tabs').getBoundingClientRect().top"
+    with open_page(browser, address, viewport={"width": 390, "height": 740}) as page:
+        page.emulate_media(reduced_motion=motion)
+        # with a notice above the list
+        find(page, {"#title": "Grazing and the milk yield of dairy cows"})
+
+        for tab in ("map", "list", "works", "map"):
+            page.click(f"button[data-tab={tab}]")
+            page.wait_for_function(f"() => Math.abs(({place})() - 10) < 2")
+        expect(page.locator("#years")).to_be_in_viewport(ratio=1)
 
 
 @pytest.mark.parametrize("size", [(390, 844), (844, 390), (1440, 900)])

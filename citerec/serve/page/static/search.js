@@ -88,8 +88,8 @@ export async function find({ push = true, instead, like = "" } = {}) {
 }
 
 // Below the form in a narrow window, which would stop short of the list.
-export function bringUp() {
-  if (innerWidth < 900) $("#results").scrollIntoView({ behavior: motion() });
+export function bringUp(part = "#results") {
+  if (innerWidth < 900) $(part).scrollIntoView({ behavior: motion() });
 }
 
 // Adds the next papers of the list below it; the others stay where they are.

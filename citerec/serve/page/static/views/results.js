@@ -158,10 +158,12 @@ const tab = (name, text) =>
   html`<button type="button" data-tab=${name} aria-pressed=${now.tab === name}
     @click=${() => show(name)}>${text}</button>`;
 
+// A figure that was not shown is drawn two frames later: before that the page may be too short.
 /** @type {(tab: Now["tab"]) => void} */
 function show(tab) {
   update({ tab });
-  bringUp();
+  const scroll = () => bringUp(".tabs");
+  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(scroll)));
 }
 
 /** @type {Record<string, number>} */
