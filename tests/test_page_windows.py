@@ -290,3 +290,18 @@ def test_what_is_said_of_a_paper_hides_nothing_of_its_sheet(
         assert said["y"] + said["height"] <= title["y"]
         page.click("#toast button")
         expect(page.locator("#toast")).to_contain_text("Undone")
+
+
+def test_a_long_message_on_a_list_does_not_hide_a_paper_that_is_opened(
+    browser: Any, address: str
+) -> None:
+    with open_page(browser, address, viewport={"width": 390, "height": 844}) as page:
+        find(page)
+        page.check("#all")
+        page.click("[data-copy=doi]")
+        expect(page.locator("#toast.shown")).to_contain_text("references left out")
+
+        page.click(".row .title >> nth=0")
+
+        expect(page.locator("#details-title")).to_be_visible()
+        expect(page.locator("#toast.shown")).to_have_count(0)

@@ -61,6 +61,7 @@ export function openPaper(id) {
     store.viewing ? location.hash.slice(1) : { index: state.index },
   );
   parts.set("paper", id);
+  if (!now.paper && !now.toast?.action) hideToast(); // a long one would hide the title
   const depth = now.paper ? (history.state?.depth ?? 0) + 1 : 1;
   history.pushState({ ...history.state, paper: id, depth }, "", `#${parts}`);
   showPaper(id, depth);
