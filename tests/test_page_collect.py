@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browsing import DRAFT, axe_script, expect, find, open_page
+from support.browsing import DRAFT, axe_script, edit, expect, find, open_page
 from support.scholar_server import ScholarServer
 from support.server import listening
 
@@ -69,6 +69,12 @@ def test_a_list_becomes_a_corpus_by_the_keyboard(collecting: Any) -> None:
 
     expect(dialog).to_be_hidden()
     expect(page.locator(".corpus")).to_contain_text("late-interaction")
+    # the list is read once more: nobody chooses it again
+    expect(page.locator("#known li")).to_have_count(1)
+    expect(page.locator("#status")).to_contain_text("papers")
+    edit(page)
+    expect(page.locator("#read")).to_contain_text("1 of them in this corpus")
+    expect(page.locator("#read")).not_to_contain_text("Choose it again")
     find(page, DRAFT)
     assert page.locator(".row").count() > 0
 

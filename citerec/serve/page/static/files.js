@@ -2,7 +2,7 @@
 
 import { openDrafts, ownFile } from "./backup.js";
 import { $ } from "./browser.js";
-import { edit, replace } from "./draft.js";
+import { edit, replace, request } from "./draft.js";
 import { find, rankAgain, shelved } from "./search.js";
 import { Problem, readFiles } from "./server.js";
 import { openShelf } from "./shelf.js";
@@ -139,6 +139,16 @@ export async function take(files) {
     keepText(name, read.draft.title, read.draft.text);
   } else if (!state.file.sentences) state.file = { name, sentences: 0 };
   shown(read);
+}
+
+// Reads the files that a corpus was collected around once more, to compare them with it, and
+// searches; a draft with a text of its own, which is not from them, is left alone.
+/** @type {(files: File[]) => Promise<void>} */
+export async function takeCollected(files) {
+  const isBare = !state.title.trim() && !state.abstract.trim();
+  if (!files.length || !(isBare || state.file.name === nameOf(files))) return;
+  await take(files);
+  if (typeof request() === "object") find();
 }
 
 // Shows what was read, and marks what is cited.

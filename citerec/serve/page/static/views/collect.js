@@ -2,6 +2,7 @@
 
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { canCollect, cancel, change, plan } from "../collect.js";
+import { takeCollected } from "../files.js";
 import { now } from "../store.js";
 import { clean, count } from "../text.js";
 import { changeIndex } from "../travel.js";
@@ -77,6 +78,7 @@ function progress() {
   const use = () => {
     close();
     changeIndex(made?.name ?? "");
+    takeCollected(now.collect.files);
   };
   const ready = made
     ? html`<p><b>${made.name}</b> is ready: ${count(made.papers, "paper")}.
