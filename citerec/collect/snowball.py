@@ -9,6 +9,7 @@ from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import arxiv_dois, doi_of, title_key
 from citerec.collect.client import RefusedError
 from citerec.collect.sources import PAPER_ID, WORK_ID, Source, citation_count
+from citerec.files.arrays import batched
 from citerec.match.papers import rows_of_entry, similar_titles
 from citerec.types import Paper, Progress
 
@@ -154,13 +155,9 @@ def _best(
         ),
     )
     found: list[str] = []
-    start = 0
-    end = most
-    while start < len(order) and len(found) < most:
-        part = order[start:end]
-        works = source.fetch(part)
-        found += [i for i in part if i in works]
-        # in place of those that do not exist
-        start = end
-        end = end + 100
+    # the others in place of those that do not exist
+    for part in (order[:most], *batched(order[most:], 100)):
+        if len(found) < most:
+            works = source.fetch(part)
+            found += [i for i in part if i in works]
     return found[:most]
