@@ -152,20 +152,18 @@ def library_papers(source: Source, read: BytesRead, log: Log) -> Iterator[Locate
     for label, count in counts.items():
         if count:
             log(f"{count:>9,}  {label}")
-    for line in (
-        *_first("not read", unread),
-        *_first("named in the library, but missing", library.missing),
-    ):
-        log(line)
+    _log_first(log, "not read", unread)
+    _log_first(log, "named in the library, but missing", library.missing)
     yield from library.faults
     for row, paper in enumerate(papers, start=1):
         yield Located(source.path, row, paper)
 
 
-def _first(label: str, lines: Sequence[str]) -> Iterator[str]:
-    """Yield how many files there are of a kind, and the first of them."""
+def _log_first(log: Log, label: str, lines: Sequence[str]) -> None:
+    """Log how many files there are of a kind, and the first of them."""
     if lines:
-        yield f"{len(lines):>9,}  {label}:"
-    yield from (f"           {line}" for line in lines[:_SHOWN])
+        log(f"{len(lines):>9,}  {label}:")
+    for line in lines[:_SHOWN]:
+        log(f"           {line}")
     if len(lines) > _SHOWN:
-        yield f"           … and {len(lines) - _SHOWN:,} more"
+        log(f"           … and {len(lines) - _SHOWN:,} more")
