@@ -272,9 +272,11 @@ class ReadRequest(NamedTuple):
 
 def _drafts(body: RecommendRequest) -> QueryFile | None:
     """Return the drafts that a body has as a record or the content of a file; None for one of fields."""
-    if sum(part is not None for part in (body.query, body.text, body.document)) > 1:
+    parts = (body.query, body.text, body.document)
+    given = [part for part in parts if part is not None]
+    if len(given) > 1:
         raise ConfigError("query, text, document: several are given; give one of them")
-    if body.query is None and body.text is None and body.document is None:
+    if not given:
         return None
     data = body.document
     if body.text is not None:
