@@ -9,7 +9,7 @@ import pytest
 from support.tiny_ranker import tiny_ranker
 
 from citerec.files.checksums import CARD, TRAINING, model_faults, seal_model
-from citerec.rank.ltr import Calibration, Variant, open_ranker
+from citerec.rank.ltr import DEFAULT, Calibration, Variant, open_ranker
 
 SCRIPTS = Path(__file__).parent.parent / "experiments" / "ranker"
 
@@ -67,3 +67,7 @@ def test_the_card_names_corpora_in_place_of_folders_of_indexes(folder: Path) -> 
     ]
     assert "## On test queries" in lines
     assert model_faults(folder) == []
+
+
+def test_the_card_of_the_default_model_has_the_figures_of_the_rows() -> None:
+    assert script("card")._section() in (DEFAULT / CARD).read_text()
