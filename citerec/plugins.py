@@ -15,6 +15,7 @@ exporter and a retriever.
 
 from enum import StrEnum
 from functools import cache
+from re import fullmatch
 from typing import TYPE_CHECKING, Any
 
 from citerec.errors import ConfigError
@@ -50,6 +51,11 @@ class Plugins(StrEnum):
             part = self.removeprefix("citerec.").removesuffix("s")
             raise ConfigError(f"no {part} {name!r}; {there}")
         point = registered[name]
+        if not fullmatch(r"\w[\w.]*\s*:\s*\w[\w.]*\s*(\[.*\])?\s*", point.value):
+            raise ConfigError(
+                f"{name!r} of {self} is registered as {point.value!r}; expected module:object, such as "
+                "'my_package.part:Part'; correct the entry point and install its package again"
+            )
         try:
             return point.load()
         except (ImportError, AttributeError) as error:

@@ -20,7 +20,7 @@ from citerec import plugins
 from citerec.cli import run
 from citerec.errors import ConfigError, IndexDamagedError, ModelError
 from citerec.evaluation.protocol import EvalConfig, load_eval_set
-from citerec.evaluation.systems import Systems
+from citerec.evaluation.systems import Systems, default_systems
 from citerec.export import formats
 from citerec.files.reading import read_toml
 from citerec.index.folder import IndexFolder, open_index
@@ -168,6 +168,20 @@ def test_a_broken_reader_is_one_line_that_names_it(
     assert not (tmp_path / "made").exists()
 
 
+@pytest.mark.parametrize("value", ["broken", "foo bar", "broken:", ".broken:part", ""])
+def test_an_entry_point_that_names_no_object_is_one_line(
+    install: Install, value: str
+) -> None:
+    install({"broken.py": "part = 1"}, f"[citerec.exporters]\nbroken = {value}\n")
+
+    with pytest.raises(ConfigError, match="expected module:object") as caught:
+        Plugins.EXPORTERS.load("broken")
+
+    assert f"'broken' of citerec.exporters is registered as {value!r}" in str(
+        caught.value
+    )
+
+
 def test_a_registered_exporter_writes_the_results(
     guide: None, capsys: Capture, cli: Cli, tmp_path: Path
 ) -> None:
@@ -274,6 +288,22 @@ def test_a_fusion_of_three_retrievers_names_the_third(
     result = citerec.evaluate(["rrf"], dense_sample, config=config, queries=3)
 
     assert [system.name for system in result.systems] == ["rrf+latest", "latest"]
+
+
+def test_without_vectors_bm25_and_the_retriever_are_fused(
+    guide: None, sample_index: IndexFolder
+) -> None:
+    config = EvalConfig(retrievers=("latest",))
+    plain = citerec.RecommendConfig(ranker="none", retrievers=("latest",))
+
+    default = default_systems(sample_index, config)
+    both = [citerec.Recommender(sample_index, plain), "rrf"]
+    result = citerec.evaluate(both, sample_index, config=config, queries=3)
+
+    assert default[:3] == ["bm25", "rrf", "expanded"]
+    recommended, fused, alone = result.systems
+    assert (fused.name, alone.name) == ("rrf+latest", "latest")
+    assert fused.metrics == recommended.metrics != alone.metrics
 
 
 class Nameless:

@@ -159,10 +159,19 @@ def test_the_systems_that_are_compared_by_default(
 ) -> None:
     last = ["most-cited", "random", "oracle"]
 
-    assert default_systems(sample_index) == ["bm25", "expanded", "ranker", *last]
-    assert default_systems(sample_index, ranker="none") == ["bm25", "expanded", *last]
+    assert default_systems(sample_index, EvalConfig()) == [
+        "bm25",
+        "expanded",
+        "ranker",
+        *last,
+    ]
+    assert default_systems(sample_index, EvalConfig(ranker="none")) == [
+        "bm25",
+        "expanded",
+        *last,
+    ]
     first = ["bm25", "dense", "rrf", "bm25+rerank", "rerank", "rerank-alone"]
-    assert default_systems(dense_sample, rerank=True) == [
+    assert default_systems(dense_sample, EvalConfig(), rerank=True) == [
         *first,
         "expanded",
         "ranker",

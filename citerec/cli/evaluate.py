@@ -51,8 +51,8 @@ class SystemOptions(Settings):
         "",
         "Comma-separated: bm25, bm25-title, bm25-key-terms, dense, rrf, weighted, bm25+rerank, rerank, "
         "rerank-alone, expanded, ranker, ranker-no-popularity, ranker-no-authors, most-cited, random, oracle; or all. "
-        "By default bm25; dense and rrf with vectors; the reranked systems with a reranker; expanded, ranker, and the "
-        "baselines.",
+        "By default bm25; dense and rrf with vectors (rrf with a --retriever, too); the reranked systems with a "
+        "reranker; expanded, ranker, and the baselines.",
     )
     audit: bool = setting(
         False,

@@ -121,7 +121,7 @@ def with_systems(
     rerank = choose_reranker(config.rerank or "auto", index, same_data=True, warn=warn)
     config = config.replace(rerank=rerank)
     if wanted is None:
-        wanted = default_systems(index, rerank=rerank is not None, ranker=config.ranker)
+        wanted = default_systems(index, config, rerank=rerank is not None)
     elif [*wanted] == ["all"]:
         wanted = [name for name in systems() if rerank or name not in RERANKED]
     objects = names_of([system for system in wanted if not isinstance(system, str)])

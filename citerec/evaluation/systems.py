@@ -155,22 +155,26 @@ def systems() -> tuple[str, ...]:
 
 
 def default_systems(
-    index: IndexFolder, *, rerank: bool = False, ranker: str = "auto"
+    index: IndexFolder, config: EvalConfig, *, rerank: bool = False
 ) -> list[str]:
-    """Return the systems that are compared by default; `ranker` is as for `find_ranker`."""
-    names = ["bm25", *(["dense", "rrf"] if index.is_embedded else [])]
+    """Return the systems that are compared by default."""
+    fuses = index.is_embedded or bool(config.retrievers)
+    names = [
+        "bm25",
+        *(["dense"] if index.is_embedded else []),
+        *(["rrf"] if fuses else []),
+    ]
     if rerank:
-        names += [
-            name for name, first in RERANKED.items() if index.is_embedded or not first
-        ]
-    names += [EXPANDED, *(["ranker"] if find_ranker(ranker, index) else [])]
+        names += [name for name, first in RERANKED.items() if fuses or not first]
+    names += [EXPANDED, *(["ranker"] if find_ranker(config.ranker, index) else [])]
     return [*names, *BASELINES, *CEILINGS]
 
 
 def read_by(name: str, index: IndexFolder, config: EvalConfig) -> str:
     """Return the system whose list a system reranks, expands or ranks; any other system is its own."""
     if name in RERANKED or name in RANKED or name == EXPANDED:
-        as_recommended = "rrf" if index.is_embedded else "bm25"
+        fuses = index.is_embedded or config.retrievers
+        as_recommended = "rrf" if fuses else "bm25"
         return RERANKED.get(name) or config.candidates or as_recommended
     return name
 
@@ -393,7 +397,7 @@ class Systems:
         for name in names:
             if name in RANKED:
                 self.ranker_of(name)
-            if read_by(name, self.index, self.config) in NEED_VECTORS:
+            if "dense" in self._parts(name):
                 self._retriever("dense")
 
     def ranker_of(self, name: str) -> Ranker:
@@ -445,12 +449,17 @@ class Systems:
     def _hybrid(self, name: str) -> HybridRetriever:
         """Return the retrievers of a system; all systems share their cached hits."""
         first = read_by(name, self.index, self.config)
-        names = FUSED if first in FUSIONS else (first,)
-        # as `recommend` fuses
-        if first in FUSIONS or (first != name and not RERANKED.get(name)):
-            names = (*names, *self.config.retrievers)
-        retrievers = [self._retriever(part) for part in names]
+        retrievers = [self._retriever(part) for part in self._parts(name)]
         return HybridRetriever(self.index, retrievers, fuse_of(first, self.config))
+
+    def _parts(self, name: str) -> tuple[str, ...]:
+        """Return the names of the retrievers of a system, fused as `recommend` fuses."""
+        first, more = read_by(name, self.index, self.config), self.config.retrievers
+        if first in FUSIONS:
+            vectors = self.index.is_embedded or not more
+            return (*(FUSED if vectors else FUSED[:1]), *more)
+        fuses = first != name and not RERANKED.get(name)
+        return (first, *(more if fuses else ()))
 
     def _retriever(self, name: str) -> CachedRetriever:
         if name not in self._retrievers:
