@@ -74,6 +74,25 @@ def test_a_file_cannot_make_a_build_write(option: str, capsys: Capture) -> None:
     assert "cannot be set in a file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("recommend --title Trees", 'ray = "10.0.0.1:6379"'),
+        ("serve", 'desk = "drafts"'),
+        ("serve", 'token_file = "tokens.txt"'),
+        ("watch corpus --query draft.txt", 'index = "indexes/sample"'),
+    ],
+)
+def test_a_file_cannot_say_where_drafts_go_or_who_reads_them(
+    command: str, option: str, capsys: Capture
+) -> None:
+    name, *given = command.split()
+    Path("citerec.toml").write_text(f"[{name}]\n{option}\n")
+
+    assert run([name, *given]) == 2
+    assert "cannot be set in a file" in capsys.readouterr().err
+
+
 def test_a_group_of_commands_has_tables_in_its_table(capsys: Capture) -> None:
     Path("citerec.toml").write_text("[corpus.sample]\nseed = 3\n")
 

@@ -75,10 +75,10 @@ BM25: Flags = {
 }
 
 SETTINGS = "citerec.toml"
-# A file that comes with somebody else's folder must not make a command write, delete or listen.
+# A file that comes with somebody else's folder must not make a command write, delete, listen, or send texts elsewhere.
 REFUSED = frozenset(
     "output append force delete results report map query title abstract pick run qrels from resume "
-    "search update yes host no_token allow_host allow_origin zotero feed mail smtp collect".split()
+    "search update yes host no_token token_file allow_host allow_origin zotero feed mail smtp collect desk ray".split()
 )
 
 
@@ -262,7 +262,7 @@ def _defaults(
             raise BadInputError(
                 path, f"unknown setting {here!r}; known settings: {known}"
             )
-        elif option in REFUSED or here in ("index.index", "collect.index"):
+        elif option in REFUSED or here in ("index.index", "watch.index"):
             raise BadInputError(
                 path, f"{here!r} cannot be set in a file; give it as an option"
             )
