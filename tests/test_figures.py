@@ -58,11 +58,8 @@ docs/results.md | the same, peak memory | search.citerec.memory search.pyserini.
 docs/results.md | encoding with MiniLM | encode.citerec encode.sentence-transformers
 docs/results.md | one query, BM25 and vectors, ranked | latency.ranked.p50
 docs/results.md | whole process, one query, ranked, 4,552 papers | cold.ranked cold.ranked.memory
-docs/guides/engineers.md | BM25, one query | latency.bm25.p50
-docs/guides/engineers.md | BM25 and vectors, ranked | latency.ranked.p50
-docs/guides/engineers.md | the whole process, BM25 and vectors, ranked | cold.ranked
-docs/guides/engineers.md | BM25, throughput | search.citerec
-docs/guides/engineers.md | encoding with MiniLM | encode.citerec
+docs/results.md | one query, BM25 | latency.bm25.p50
+docs/results.md | cross-encoder by torch, 256 + 256 tokens | rerank.torch rerank.sentence-transformers
 """
 )
 
