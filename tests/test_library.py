@@ -224,7 +224,8 @@ def test_mendeleys_and_zoteros_escapes_are_read() -> None:
 
 SCHEMA = """
     CREATE TABLE itemTypes (itemTypeID INTEGER, typeName TEXT);
-    CREATE TABLE items (itemID INTEGER, itemTypeID INT, key TEXT);
+    CREATE TABLE libraries (libraryID INTEGER, type TEXT);
+    CREATE TABLE items (itemID INTEGER, itemTypeID INT, key TEXT, libraryID INT DEFAULT 1);
     CREATE TABLE deletedItems (itemID INTEGER);
     CREATE TABLE fields (fieldID INTEGER, fieldName TEXT);
     CREATE TABLE itemData (itemID INT, fieldID INT, valueID INT);
@@ -234,8 +235,9 @@ SCHEMA = """
     CREATE TABLE itemCreators (itemID INT, creatorID INT, creatorTypeID INT, orderIndex INT);
     CREATE TABLE itemAttachments (itemID INTEGER, parentItemID INT, path TEXT);
     INSERT INTO itemTypes VALUES (1, 'journalArticle'), (2, 'attachment'), (3, 'note');
-    INSERT INTO items VALUES (1, 1, 'SAGE0001'), (2, 1, 'MINT0001'), (3, 2, 'FILE0001'), (4, 3, 'NOTE0001'),
-        (5, 1, 'TRASH001'), (6, 2, 'FILE0002');
+    INSERT INTO libraries VALUES (1, 'user'), (2, 'group'), (3, 'feed');
+    INSERT INTO items (itemID, itemTypeID, key) VALUES (1, 1, 'SAGE0001'), (2, 1, 'MINT0001'), (3, 2, 'FILE0001'),
+        (4, 3, 'NOTE0001'), (5, 1, 'TRASH001'), (6, 2, 'FILE0002');
     INSERT INTO deletedItems VALUES (5);
     INSERT INTO fields VALUES (1, 'title'), (2, 'date'), (3, 'DOI');
     INSERT INTO itemDataValues VALUES (1, 'Common sage improves the memory of older adults'),
@@ -270,6 +272,41 @@ def test_the_data_folder_of_zotero_is_a_library(zotero: Path) -> None:
     assert papers["MINT0001"].authors == ("Grace Hopper",)
     assert papers["MINT0001"].doi == "10.1234/mint"
     assert table[-1].endswith("storage/FILE0002/gone.pdf")
+
+
+def test_works_of_all_types_have_titles_years_and_authors(zotero: Path) -> None:
+    with closing(sqlite3.connect(zotero / "zotero.sqlite")) as database:
+        database.executescript("""
+            INSERT INTO itemTypes VALUES (4, 'patent'), (5, 'case'), (6, 'email');
+            INSERT INTO items VALUES (7, 4, 'PRESS001', 1), (8, 5, 'COURT001', 2), (9, 6, 'EMAIL001', 1);
+            INSERT INTO fields VALUES (4, 'issueDate'), (5, 'caseName'), (6, 'dateDecided'), (7, 'subject');
+            INSERT INTO itemDataValues VALUES (5, 'A press for the oil of sage'), (6, '2003-06-10 2003-06-10'),
+                (7, 'Sage Growers v. Mint Growers'), (8, 'Leaves from Tuesday');
+            INSERT INTO itemData VALUES (7, 1, 5), (7, 4, 6), (8, 5, 7), (8, 6, 6), (9, 7, 8);
+            INSERT INTO creators VALUES (2, 'Ada', 'Lovelace'), (3, 'Alan', 'Turing');
+            INSERT INTO creatorTypes VALUES (2, 'inventor'), (3, 'attorneyAgent');
+            INSERT INTO itemCreators VALUES (7, 2, 2, 0), (7, 3, 3, 1);
+        """)
+
+    papers = papers_of(zotero)
+
+    patent = papers["PRESS001"]
+    assert (patent.title, patent.year) == ("A press for the oil of sage", 2003)
+    assert patent.authors == ("Ada Lovelace",)
+    case = papers["COURT001"]
+    assert (case.title, case.year) == ("Sage Growers v. Mint Growers", 2003)
+    assert papers["EMAIL001"].title == "Leaves from Tuesday"
+
+
+def test_what_a_feed_of_zotero_brought_is_not_in_the_library(zotero: Path) -> None:
+    with closing(sqlite3.connect(zotero / "zotero.sqlite")) as database:
+        database.executescript("""
+            INSERT INTO items VALUES (7, 1, 'FEED0001', 3);
+            INSERT INTO itemDataValues VALUES (5, 'An article that a journal announced');
+            INSERT INTO itemData VALUES (7, 1, 5);
+        """)
+
+    assert papers_of(zotero).keys() == {"SAGE0001", "MINT0001"}
 
 
 def test_a_data_folder_is_followed_as_zotero_changes_it(

@@ -79,6 +79,16 @@ def test_the_library_of_a_zotero_becomes_an_index(
         proceedingsTitle="BASIL '21",
         extra="DOI: 10.1234/basil",
     )
+    running.library.add(
+        "PRESS001",
+        itemType="patent",
+        title="A press for the oil of sage",
+        issueDate="2003-06-10",
+        creators=[
+            {"creatorType": "attorneyAgent", "name": "Turing"},
+            {"creatorType": "inventor", "firstName": "Grace", "lastName": "Hopper"},
+        ],
+    )
     running.library.add("NOTE0001", itemType="note", note="Read this")
     running.library.add("TRASH001", title="Nobody needs this paper")
     running.library.trash("TRASH001")
@@ -86,11 +96,14 @@ def test_the_library_of_a_zotero_becomes_an_index(
     code, lines, _ = invoke("library", "add", "zotero", "--encoder", "none")
 
     assert code == 0
-    assert lines.startswith("indexes/zotero  (library)\n           3  papers\n")
-    assert titles() == {"BASIL001": BASIL, "MINT0001": MINT, "SAGE0001": SAGE}
+    assert lines.startswith("indexes/zotero  (library)\n           4  papers\n")
+    others = {"PRESS001": "A press for the oil of sage", "SAGE0001": SAGE}
+    assert titles() == {"BASIL001": BASIL, "MINT0001": MINT, **others}
     papers = open_index(INDEX).papers
-    [row] = papers.rows_of(["BASIL001"]).tolist()
+    [row, press] = papers.rows_of(["BASIL001", "PRESS001"]).tolist()
     paper = papers.at([row])[row]
+    patent = papers.at([press])[press]
+    assert (patent.authors, patent.year) == (("Grace Hopper",), 2003)
     assert paper.authors == ("Ada Lovelace", "The Basil Group")
     assert (paper.venue, paper.doi, paper.type) == (
         "BASIL '21",

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,10 @@ from citerec.errors import BadInputError
 from citerec.types import Json, Paper
 
 DATABASE = "zotero.sqlite"
+# who makes a work, by its type; the others edit, translate or contribute
+_AUTHORS = tuple(
+    "author artist cartographer director interviewee inventor podcaster presenter programmer".split()
+)
 _FILES = """
     SELECT replace(path, 'storage:', 'storage/' || items.key || '/') AS file
     FROM itemAttachments JOIN items USING (itemID)
@@ -32,16 +36,19 @@ _ITEMS = f"""
         SELECT json_group_array(name) FROM (
             SELECT trim(coalesce(firstName, '') || ' ' || lastName) AS name
             FROM itemCreators JOIN creators USING (creatorID) JOIN creatorTypes USING (creatorTypeID)
-            WHERE creatorType = 'author' AND itemID = works.itemID ORDER BY orderIndex
+            WHERE creatorType IN {_AUTHORS} AND itemID = works.itemID ORDER BY orderIndex
         )
     ), (
         SELECT json_group_array(file) FROM ({_FILES} AND parentItemID = works.itemID)
     )
-    FROM items AS works JOIN itemTypes USING (itemTypeID)
-    WHERE typeName NOT IN ('attachment', 'note', 'annotation')
+    FROM items AS works JOIN itemTypes USING (itemTypeID) JOIN libraries USING (libraryID)
+    WHERE typeName NOT IN ('attachment', 'note', 'annotation') AND type != 'feed'
         AND itemID NOT IN (SELECT itemID FROM deletedItems)
     ORDER BY itemID
 """
+# of cases, statutes and messages, and of patents
+_TITLES = "title caseName nameOfAct subject".split()
+_DATES = "date issueDate dateDecided dateEnacted".split()
 _VENUES = "publicationTitle proceedingsTitle bookTitle conferenceName websiteTitle repository".split()
 _STATED = "url volume issue pages publisher".split()
 # records with the files that they name, then None with those without a record
@@ -91,7 +98,7 @@ def read_items(file: Path) -> Listed:
             f"{person.get('firstName', '')} {person.get('lastName', '')}".strip()
             or person.get("name", "")
             for person in data.get("creators", ())
-            if person["creatorType"] == "author"
+            if person["creatorType"] in _AUTHORS
         ]
         record = {**data, "type": data["itemType"], "authors": people}
         yield located(file, line, record, _paper), files[data["key"]]
@@ -99,14 +106,17 @@ def read_items(file: Path) -> Listed:
 
 
 def _paper(fields: Fields) -> Paper:
+    def first(names: Iterable[str]) -> str:
+        return next(filter(None, map(fields.text, names)), "")
+
     extra = fields.text("extra")
     dois = dois_of(fields.text("DOI")) or dois_of(extra)
     entry = Entry(
-        title=fields.text("title"),
+        title=first(_TITLES),
         abstract=fields.text("abstractNote"),
-        year=first_year(fields.text("date")),
+        year=first_year(first(_DATES)),
         authors=fields.names("authors"),
-        venue=next(filter(None, map(fields.text, _VENUES)), ""),
+        venue=first(_VENUES),
         dois=dois or arxiv_dois(f"{extra} {fields.text('archiveID')}"),
     )
     stated: Any = {name: fields.short(name) for name in ("type", *_STATED)}
