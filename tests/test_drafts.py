@@ -1486,6 +1486,44 @@ def test_references_in_the_fields_of_reference_managers_are_read() -> None:
     assert file.cited.ids == {f"10.1234/{name}" for name in "abcg"}
 
 
+def test_references_that_are_typed_below_those_of_zotero_count_too() -> None:
+    items = [
+        {
+            "itemData": {
+                "title": title,
+                "author": [{"family": family}],
+                "issued": {"date-parts": [[year]]},
+            }
+        }
+        for title, family, year in (
+            ("Voles of the hedges", "Moser", 2001),
+            ("Hedges of the plains", "Lind", 2002),
+            ("Plains of the north", "Kern", 2003),
+        )
+    ]
+    cited = field(
+        f"ADDIN ZOTERO_ITEM CSL_CITATION {json.dumps({'citationItems': items})}"
+    )
+    printed = (
+        "Moser, A. 2001. “Voles of the Hedges.” Journal of Small Animals 3: 1-9.",
+        "Lind, B. 2002. “Hedges of the Plains.” Journal of Small Animals 4: 10-19.",
+        "Kern, Z. 2003. “Plains of the North.” Journal of Plains 5: 20-29.",
+        "Roe, C. 1999. “Voles and their owls.” Journal of Small Animals 1: 1-9.",
+    )
+    paragraphs = "".join(
+        f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in ("References", *printed)
+    )
+    start, end = SAVED_XML.split("</w:body>")
+    data = rezipped(SAVED, f"{start}{cited}{paragraphs}</w:body>{end}")
+
+    file = parse(data, "draft.docx")
+
+    assert file.cited
+    found = [entry.title or entry.text for entry in file.cited.entries]
+    assert found[:3] == [item["itemData"]["title"] for item in items]
+    assert [text[:9] for text in found[3:]] == ["Roe, C. 1"]
+
+
 CHUNKS = f"""{ABSTRACT} We saw `r nrow(birds)` birds.
 
 ```{{r setup, include = FALSE}}

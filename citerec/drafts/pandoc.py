@@ -163,11 +163,17 @@ def read(
         ]
         lines = _LINE.split("\n".join(marked))
         notes = [_text(note["c"]) for note in _nodes(blocks, "Note")]
-        lists = (
-            field_references(data, name) if is_office else [],
-            references.printed_references(lines, whole=True).entries,
-            references.references_of(notes),
-        )
+        fields = field_references(data, name) if is_office else []
+        listed = references.printed_references(lines, whole=True).entries
+        titles = [title_key(entry.title) for entry in fields]
+        typed = [
+            entry
+            for entry in listed
+            if not any(map(title_key(entry.text).count, titles))
+        ]
+        # if most of a list are those of the fields, an author has typed the others
+        fields += typed if 2 * len(typed) < len(listed) else []
+        lists = (fields, listed, references.references_of(notes))
         # fields state more than text, of which some may be no references
         most = max(map(len, lists))
         cited = PaperList(tuple(next(of for of in lists if 4 * len(of) >= 3 * most)))
