@@ -512,6 +512,72 @@ def test_tags_of_ris_are_read_as_zotero_reads_them(
     assert ", ".join((entry.title, entry.venue, *entry.dois[:1], "")[:3]) == paper
 
 
+def test_authors_of_ris_with_two_tags_are_all_read_once_each() -> None:
+    text = "TY  - JOUR\nA1  - Moser, Ada\nAU  - Lind, Bo\nAU  - Moser, Ada\nTI  - Leaves\nER  - \n"
+
+    entry = to_entry(*read_records(text)[0])
+
+    assert entry.authors == ("Ada Moser", "Bo Lind")
+
+
+def test_selected_fields_of_a_service_lose_no_year(tmp_path: Path) -> None:
+    work = {
+        "id": "https://openalex.org/W7",
+        "title": "Leaves",
+        "publication_year": 2001,
+    }
+    file = tmp_path / "page.json"
+    file.write_text(json.dumps({"meta": {"count": 1}, "results": [work]}))
+
+    source = find_source(file)
+
+    assert detect_format(source) == "openalex"
+    [record] = read_papers(source, "openalex")
+    assert isinstance(record.paper, Paper)
+    assert (record.paper.id, record.paper.year) == ("W7", 2001)
+
+
+def test_a_list_of_opencitations_is_not_taken_for_csl(tmp_path: Path) -> None:
+    file = tmp_path / "meta.json"
+    work = {
+        "id": "doi:10.5/a omid:br/1",
+        "title": "Leaves",
+        "author": "Moser, Ada [omid:ra/2]",
+        "pub_date": "2001",
+    }
+    file.write_text(json.dumps([work]))
+
+    assert detect_format(find_source(file)) != "csl"
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ("", ("Ada Moser",)),
+        (
+            "<AuthorList Type='authors'><Author><LastName>Lind</LastName></Author></AuthorList>",
+            ("Lind",),
+        ),
+    ],
+)
+def test_a_book_of_pubmed_has_its_authors_and_a_chapter_its_own(
+    own: str, expected: tuple[str, ...], tmp_path: Path
+) -> None:
+    person = "<Author><LastName>{}</LastName><ForeName>{}</ForeName></Author>"
+    file = tmp_path / "book.xml"
+    file.write_text(
+        "<PubmedArticleSet><PubmedBookArticle><BookDocument><PMID>7</PMID><Book><BookTitle>Leaves</BookTitle>"
+        f"<AuthorList Type='editors'>{person.format('Kern', 'Zoe')}</AuthorList>"
+        f"<AuthorList Type='authors'>{person.format('Moser', 'Ada')}</AuthorList>"
+        f"</Book>{own}</BookDocument></PubmedBookArticle></PubmedArticleSet>"
+    )
+
+    [record] = read_papers(find_source(file), "pubmed")
+
+    assert isinstance(record.paper, Paper)
+    assert record.paper.authors == expected
+
+
 def test_a_link_of_ris_is_no_doi_beside_a_doi() -> None:
     erratum = "TY  - JOUR\nTI  - T\nDO  - 10.1234/erratum\nUR  - https://x.org/about/10.1234/article\n"
     central = "TY  - JOUR\nTI  - T\nUR  - https://x.org/doi/10.1002/central/CN-1/full\nAU  - The Journal, null\n"

@@ -63,7 +63,10 @@ def _fields(text: str, tagged: Json | None = None) -> Json:
         tagged["first"] if tagged else "TY": [first.partition("\n")[0].strip()],
     }
     for own_tag, value in zip(pieces[::2], pieces[1::2], strict=True):
-        tag = tagged["names"].get(own_tag, "") if tagged else own_tag
+        # in RIS the first author may have another tag than the others
+        tag = (
+            tagged["names"].get(own_tag, "") if tagged else own_tag.replace("A1", "AU")
+        )
         is_repeated = tag in values and tag not in (*RisParser.DEFAULT_LIST_TAGS, "L3")
         if tag == "ER":
             break
@@ -115,7 +118,7 @@ def to_entry(line: int, fields: Json) -> Entry:
         title=title,
         abstract=text("abstract", "notes_abstract"),
         year=first_year(text("year", "publication_year", "date")),
-        authors=tuple(map(_first_last, filter(None, people))),
+        authors=tuple(dict.fromkeys(map(_first_last, filter(None, people)))),
         venue=venue,
         key=text("id").strip(),
         has_citation_key=True,

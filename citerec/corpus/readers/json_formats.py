@@ -261,7 +261,7 @@ JSON_FORMATS: Mapping[str, Format] = {
     "openalex": _json(
         _openalex,
         "id",
-        "abstract_inverted_index referenced_works authorships works_count",
+        "abstract_inverted_index referenced_works authorships works_count publication_year",
         papers=_openalex_papers,
     ),
     "crossref": _json(
@@ -274,7 +274,7 @@ JSON_FORMATS: Mapping[str, Format] = {
         _csl,
         "title",
         "issued container-title author",
-        "_id year authors citations authorships paperAbstract",
+        "_id year authors citations authorships paperAbstract pub_date",
         note=NO_CITATIONS,
     ),
     "arxiv": _json(

@@ -146,6 +146,10 @@ def _record(element: Element) -> Json:
         # not those of the references, which are deeper
         *element.iterfind("*/ArticleIdList/ArticleId[@IdType='doi']"),
     ]
+    # a chapter may have authors of its own
+    authors = body.findall("AuthorList/Author") or body.findall(
+        "Book/AuthorList[@Type='authors']/Author"
+    )
     parts = body.findall("Abstract/AbstractText")
     labelled = ((one_line(part.get("Label", "")), _text(part)) for part in parts)
     record = {
@@ -156,7 +160,7 @@ def _record(element: Element) -> Json:
             f"{label}: {t}" if label else t for label, t in labelled if t
         ),
         "year": _year(body),
-        "authors": [*filter(None, map(_name, body.iterfind("AuthorList/Author")))],
+        "authors": [*filter(None, map(_name, authors))],
         "venue": text("Journal/Title", "Book/BookTitle"),
         "citations": [*_references(element)],
         "doi": " ".join(map(_text, dois)),
