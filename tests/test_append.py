@@ -166,7 +166,10 @@ def test_a_citation_key_that_is_the_id_of_another_paper_is_no_match(
         (b"@misc{a, title={\xe9}}", "not UTF-8"),
         ("@misc{a, title={A}}".encode("utf-16"), "UTF-16"),
         (b"%PDF-1.4", "a PDF"),
-        (b'[{"id": "a", "type": "book"}]', "this is JSON, expected BibTeX or RIS"),
+        (
+            b'[{"id": "a", "type": "book"}]',
+            "this is JSON or YAML, expected BibTeX or RIS",
+        ),
     ],
 )
 def test_other_and_broken_files_are_refused(

@@ -46,6 +46,22 @@ def test_formats_that_are_not_read_are_named_and_no_list_of_ids(
         parse_paper_list(text, "refs")
 
 
+def test_the_yaml_of_typst_is_a_list_and_a_fault_in_it_is_named() -> None:
+    text = "# mine\noak:\n    type: Article\n    title: Oak Trees\n    date: 2001-05\n"
+
+    [entry] = parse_paper_list(text, "refs.yml").entries
+
+    assert (entry.key, entry.title, entry.year) == ("oak", "Oak Trees", 2001)
+    with pytest.raises(BadInputError, match=r"refs\.yml: this is no valid YAML: "):
+        parse_paper_list(f"{text}    author: [Ada", "refs.yml")
+
+
+def test_other_indented_text_is_no_yaml_in_linear_time() -> None:
+    text = "Plants:\n" + "    a line of blanks and words\n" * 20_000
+
+    assert len(parse_paper_list(text, "refs").entries) == 20_001
+
+
 def test_titles_with_commas_are_no_table() -> None:
     text = "Maps, trees and a title\nTrees, by title\n10.5555/trees\n"
 

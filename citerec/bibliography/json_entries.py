@@ -1,7 +1,7 @@
 """Reads papers from JSON: one, a list, or one per line; with the keys of citerec, CSL or other corpora.
 
 A shelf, `{"citerec": "shelf", "draft": {...}, "papers": [...], "rejected": [...]}`, is a list of the papers that were
-taken, or of those that were rejected; as a query it is its draft.
+taken, or of those that were rejected; as a query it is its draft. Hayagriva, the YAML of Typst, is a list, too.
 """
 
 import re
@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 
 import orjson
 
+from citerec.bibliography import hayagriva
 from citerec.bibliography.entry import Entry, first_year, is_preprint
 from citerec.bibliography.fields import Fields, number_text
 from citerec.bibliography.keys import dois_of, plain_text
@@ -43,7 +44,8 @@ def read_entries(
     if len(lines) > 1 and isinstance(first, dict):
         items = ((_loads(line, name, line=n), Entry(line=n)) for n, line in lines)
         return [to_entry(item, place, name, strict=strict) for item, place in items]
-    value = _loads(text, name)
+    is_yaml = re.match(hayagriva.BEGIN, text)
+    value = hayagriva.csl_items(text, name) if is_yaml else _loads(text, name)
     if isinstance(value, dict) and value.get("citerec") == "shelf":
         part = "draft" if strict else part  # of queries
         value = value.get(part)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 
-from citerec.bibliography import bibtex, json_entries, ris
+from citerec.bibliography import bibtex, hayagriva, json_entries, ris
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import dois_of
 from citerec.display import plural
@@ -24,16 +24,16 @@ _BIBTEX = re.compile(r"^[ \t]*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)
 _RIS = re.compile(rf"^TY {{1,2}}-(?: |$)|{ris.TAGGED}", re.MULTILINE)
 # that start a record
 _RIS_STARTS = ("\nTY  -", "\nPMID-", "\n%0 ", "\nPT ")
-_JSON = re.compile(r"\s*(?:\{|\[\s*(?:[\[\]{\"]|$))")
+_JSON = re.compile(rf"\s*(?:\{{|\[\s*(?:[\[\]{{\"]|$))|{hayagriva.BEGIN}")
 _MAX_BIBLIOGRAPHY = 32 * 2**20  # characters; parsing takes a second per megabyte
 _MAX_ENTRIES = 200_000  # estimated before parsing
-READS = "expected ids, one a line, or a bibliography as BibTeX, RIS, .nbib, .enw, CSL-JSON or JSONL"
+READS = "expected ids, one a line, or a bibliography as BibTeX, RIS, .nbib, .enw, CSL-JSON, JSONL or Hayagriva"
 # a year or a DOI, as a printed reference has
 DATED = re.compile(r"\b(?:19|20)[0-9]{2}\b|\b10\.[0-9]{4}")
 
 
 class Kind(StrEnum):
-    """The formats of a file of papers; CSL is JSON, too."""
+    """The formats of a file of papers; CSL is JSON, too, and YAML is read as such."""
 
     JSON = "JSON"
     BIBTEX = "BibTeX"

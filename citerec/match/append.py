@@ -143,7 +143,8 @@ def read_reference_file(path: Path) -> tuple[Kind, bytes, list[Entry]]:
     kind = kind_of(text, path) if text else Kind.TEXT
     if kind is Kind.JSON:
         raise BadInputError(
-            path, f"this is JSON, {_READS}; --format csl writes a file of its own"
+            path,
+            f"this is JSON or YAML, {_READS}; --format csl writes a file of its own",
         )
     if kind is Kind.TEXT:  # comments alone, or nothing
         suffix = Path(
