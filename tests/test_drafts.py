@@ -680,6 +680,52 @@ def test_front_matter_of_manubot_is_a_template_and_its_metadata_have_a_file(
     assert any(notice.endswith(fault) for notice in read_again.notices)
 
 
+CROSS_REFERENCES = """---
+title: Ranking References for Manuscripts
+abstract: We rank the papers that a manuscript should cite, without any figure.
+bibliography: refs.bib
+crossref:
+  custom:
+    - kind: float
+      key: film
+      reference-prefix: Film
+---
+
+# Introduction
+
+Leaves fall early in the north, as @Fig-fall, @tbl-rain, @sec-methods and @eq-loss show.
+Leaves fall late in the south, as @supptbl-rain, @suppfig-wind, @tab:wind and @film-fall show.
+Leaves fall twice in the west [@fig-2020].
+Leaves fall never in the east [@none].
+"""
+
+
+def test_cross_references_of_quarto_are_no_citations_unless_they_have_an_entry(
+    tmp_path: Path,
+) -> None:
+    Path(tmp_path, "refs.bib").write_text("@book{fig-2020, title={The Fig Tree}}")
+    draft = Path(tmp_path, "draft.qmd")
+    draft.write_text(CROSS_REFERENCES)
+
+    file = read_queries(draft)
+
+    assert titles(file) == ("The Fig Tree",)
+    assert file.notices[1:] == (f"{draft}: 1 citation key not in refs.bib: none",)
+    uncited = [query.context for query in file.stated(context="all").queries]
+    assert [text[:18] for text in uncited] == [
+        "Leaves fall early ",
+        "Leaves fall late i",
+    ]
+
+
+def test_cross_references_alone_need_no_bibliography() -> None:
+    text = CROSS_REFERENCES.replace("bibliography: refs.bib", "lang: en")
+
+    file = parse(text.replace("[@fig-2020]", "").replace("[@none]", ""), "draft.qmd")
+
+    assert len(file.notices) == 1
+
+
 def test_markdown_that_begins_with_a_badge_is_no_json() -> None:
     draft = f"[![Status](a.svg)](a.html)\n\n# {TITLE}\n\n## Abstract\n\n{ABSTRACT}\n"
 
@@ -769,6 +815,63 @@ def test_typst_that_pandoc_does_not_know_costs_no_text(text: str) -> None:
     assert read(source, "draft.typ") == (TITLE, ABSTRACT)
 
 
+AUTHORS = [
+    'authors: ((name: "Ada Lovelace", at: ((name: "London"),)), (name: [Charles Babbage], email: "c@b.uk"),)',
+    'authors: ("Ada Lovelace", "Charles Babbage")',
+    "author: [Ada Lovelace #super[1] and Charles Babbage]",
+    'authors: ("Ada Lovelace": author-meta("London"), "Charles Babbage": (at: (1,)))',
+]
+
+
+@pytest.mark.parametrize("authors", AUTHORS)
+def test_authors_of_any_template_of_typst_are_read(authors: str) -> None:
+    text = f"#show: paper.with(title: [{TITLE}], {authors}, abstract: [{ABSTRACT}])\n= Introduction\nText."
+
+    [query] = parse(text, "draft.typ").queries
+
+    assert query.authors == ("Ada Lovelace", "Charles Babbage")[: len(query.authors)]
+    assert query.authors
+
+
+HAYAGRIVA = """# of this paper
+lovelace:
+  type: Article
+  title: Notes on the Analytical Engine
+  author: ["Lovelace, Ada", {name: Babbage, given-name: Charles}]
+  date: 1843-09-01
+  serial-number: {doi: 10.1000/notes}
+  parent: [{type: Periodical, title: Scientific Memoirs}]
+hopper:
+  title: {value: "Compilers: the first", verbatim: true}
+  author: Hopper, Grace
+  url: {value: https://doi.org/10.1000/compilers, date: 2020}
+"""
+
+
+def test_the_bibliographies_of_typst_are_read(tmp_path: Path) -> None:
+    Path(tmp_path, "refs.yml").write_text(HAYAGRIVA)
+    Path(tmp_path, "more.bib").write_text("@book{ba:1, title={Machines and Economy}}")
+    draft = Path(tmp_path, "draft.typ")
+    draft.write_text(
+        f"#set document(title: [{TITLE}])\n= Introduction <sec:in>\nAs @lovelace, @hopper and @ba:1 show in @sec:in.\n"
+        '#bibliography(("refs.yml", "more.bib"))'
+    )
+
+    file = read_queries(draft)
+
+    assert file.cited is not None
+    first, second, third = file.cited.entries
+    assert (first.title, first.year) == ("Notes on the Analytical Engine", 1843)
+    assert first.authors == ("Lovelace, Ada", "Babbage")
+    assert (first.venue, first.dois) == ("Scientific Memoirs", ("10.1000/notes",))
+    assert (second.title, second.dois[0]) == (
+        "Compilers: the first",
+        "10.1000/compilers",
+    )
+    assert third.title == "Machines and Economy"
+    assert not any("citation key" in notice for notice in file.notices)
+
+
 def test_typst_of_which_pandoc_reads_little_is_refused() -> None:
     draft = f"= {TITLE}\n\n" + "#lorem(1).of(2).by(3) #cite(4)\n" * 20
 
@@ -808,6 +911,19 @@ def test_tags_of_publishers_and_headings_of_a_page_are_read(page: str) -> None:
 
 
 # --- RTF
+
+
+@pytest.mark.parametrize("mark", ["abstract-title", "block-title", ""])
+@pytest.mark.parametrize("tag", ["p", "span"])
+def test_the_abstract_in_the_title_block_of_a_page_is_read(mark: str, tag: str) -> None:
+    label = f'<div class="{mark}">Abstract</div>' if mark else ""
+    page = (
+        f'<!doctype html><html><body><header id="title-block-header"><h1 class="title">{TITLE}</h1>'
+        f'<div><div class="abstract">{label}<{tag}>{ABSTRACT}</{tag}></div></div></header>'
+        "<h2>Introduction</h2><p>Leaves fall early in the north.</p></body></html>"
+    )
+
+    assert read(page, "page.html") == (TITLE, ABSTRACT)
 
 
 @pytest.mark.parametrize(
@@ -948,6 +1064,95 @@ def test_the_lines_of_the_title_of_a_manuscript_belong_together(space: float) ->
     assert (
         read(data)[0] == "Leaves and Rain in the Forests of the North and of the South"
     )
+
+
+@pytest.mark.parametrize(
+    ("lines", "title"),
+    [
+        (["The Fall of Leaves in Warm", "Weeks of a Long Rain", "Ada Lovelace"], 2),
+        (["THE FALL OF LEAVES:", "THE LONG RAIN", "ADA LOVELACE"], 2),
+        (["The Fall of Leaves", "Ada van Lovelace and Charles Babbage"], 1),
+        (["The Fall of Leaves", "Department of Trees"], 1),
+        (["Why do leaves fall?", "a note by the way"], 1),
+    ],
+)
+def test_a_title_in_bold_may_take_several_lines(lines: list[str], title: int) -> None:
+    text = [(20.0, 20.0 + 10 * n, 12.0, text) for n, text in enumerate(SENTENCES)]
+    page = [(50.0, 60.0 + 10 * n, 12.0, line) for n, line in enumerate(lines)]
+    document = word(
+        "\n\n".join(f"**{line}**" for line in lines) + "\n\n" + " ".join(SENTENCES)
+    )
+
+    assert read(document, "draft.docx")[0] == " ".join(lines[:title])
+    assert read(placed(page, text, style="B"), "draft.pdf")[0] == " ".join(
+        lines[:title]
+    )
+
+
+@pytest.mark.parametrize(
+    "cover",
+    [
+        [
+            (30, "THÈSE DE DOCTORAT"),
+            (16, "Soutenue à l'Université du Nord"),
+            (16, "le 12 mai 2020 par"),
+            (24, "Ada LOVELACE"),
+        ],
+        [
+            (24, "UNIVERSITÉ DU NORD"),
+            (14, "THÈSE DE DOCTORAT"),
+            (20, "Ada Marie LOVELACE"),
+        ],
+        [
+            (20, "North Coast University"),
+            (14, "A thesis presented by"),
+            (20, "Ada Lovelace"),
+        ],
+        [(12, "Dissertation"), (12, "von"), (18, "Ada Lovelace")],
+    ],
+)
+def test_the_name_on_the_cover_of_a_thesis_is_no_title(
+    cover: list[tuple[int, str]],
+) -> None:
+    lines = [
+        *cover,
+        (18, "La chute des feuilles"),
+        (18, "du nord"),
+        (12, "Discipline: Botanique"),
+    ]
+    places = [
+        20.0 + sum(0.6 * size for size, _ in lines[:n]) for n in range(len(lines))
+    ]
+    page = [
+        (30.0, y + 10 * (n == len(cover)), float(size), text)
+        for n, (y, (size, text)) in enumerate(zip(places, lines, strict=True))
+    ]
+    text = [(20.0, 20.0 + 7 * n, 10.0, text) for n, text in enumerate(SENTENCES)]
+
+    assert read(placed(page, text))[0] == "La chute des feuilles du nord"
+
+
+def test_the_abstract_of_a_thesis_may_follow_its_contents_and_thanks() -> None:
+    pages = [
+        [(20.0, 40.0, 24.0, "The Fall of Leaves in the North")],
+        [(20.0, 40.0, 10.0, "Abstract . . . . . . . iii")],
+    ]
+    pages += [
+        [(20.0, 30.0, 16.0, f"Thanks {n}"), *column(20, 50, SENTENCES[:2], 10)]
+        for n in "abcd"
+    ]
+    pages += [[(20.0, 30.0, 16.0, "Abstract"), *column(20, 50, SENTENCES, 10)]]
+    pages += [
+        [
+            (20.0, 30.0, 16.0, "Introduction"),
+            *column(20, 50, ["Leaves fall early in the north."], 10),
+        ]
+    ]
+
+    file = parse(placed(*pages))
+
+    assert file.queries[0].abstract == " ".join(SENTENCES)
+    assert file.queries[0].body == ("Leaves fall early in the north.",)
 
 
 CLAIM = "Trees of the north lose their leaves in the first weeks of rain."

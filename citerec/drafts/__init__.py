@@ -346,6 +346,22 @@ def first_sentences(text: str, most: int) -> str:
     return start.rsplit(" ", 1)[0]
 
 
+# the end of a line that goes on, or a word in lower case, or such in capitals, that no list of names has
+_GOES_ON = re.compile(
+    r"""(?:[^\n]*(?:[:–—]|\b(?i:a|an|and|as|at|by|for|from|in|of|on|or|the|to|with|de[lrs]?|und|für|et|la|y))\n
+      | [^\n]*[^.?!\n]\n(?=.*\b(?:AS|AT|FOR|FROM|IN|OF|ON|OR|THE|TO|WITH)\b
+        |.*\b(?!(?:and|und|et|og|och|en|y|e|i|a[ln]|bin|d[aeiou][lnrs]?|la|le|te[nr]|v[ao]n|z[u])\b)[a-zß-ÿ]+\b))
+    (?!(?i:by|par|von|por|(?:faculty|school|department|institute|college|university)\sof)\b)[^\n]+""",
+    re.VERBOSE,
+)
+
+
+def continues_title(line: str, last: str) -> bool:
+    """Whether a bold line is no name or part, but of the title of which `last` is the bold line above it."""
+    is_other = part_at(line) or label_of(line)
+    return not is_other and bool(_GOES_ON.fullmatch(f"{last}\n{line}"))
+
+
 def document_year(text: str) -> int | None:
     """Return the year of a date as authors write it; None if it has none from 1900 to 2100."""
     year = first_year(text)

@@ -5,7 +5,7 @@ Files are read from the folder of the draft alone, bibliographies also from the 
 
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from itertools import chain, pairwise, zip_longest
 from pathlib import Path
 
@@ -53,6 +53,7 @@ def inside(
 
 def cited_references(
     keys: Sequence[str],
+    unsure: Set[str],
     files: Sequence[str],
     source: str,
     path: Path | None,
@@ -61,9 +62,10 @@ def cited_references(
 ) -> PaperList:
     """Look up the references that a draft cites, in this order; formatted ones stand in for what bibliographies lack.
 
-    The key `*` stands for all; `files` are the bibliographies that the draft names, `source` is that of a LaTeX draft,
-    `path` its file or None, and `project` a folder above it with more bibliographies. `notices` receives a line for
-    each bibliography that is not used, and for keys without an entry.
+    The key `*` stands for all; a key that is `unsure` cites only if it has an entry. `files` are the bibliographies
+    that the draft names, `source` is that of a LaTeX draft, `path` its file or None, and `project` a folder above it
+    with more bibliographies. `notices` receives a line for each bibliography that is not used, and for keys without an
+    entry.
 
     BadInputError if the `.bbl` of the draft is a link to outside its folder.
     """
@@ -74,20 +76,15 @@ def cited_references(
     by_id = {key: entry for key in keys if (entry := printed(key)).ids}
     # the first of a repeated key counts
     entries = dict(ChainMap(*(entries for _, entries in by_source), by_id))
-    if not entries:
-        if keys != [EVERY_KEY]:
-            count = plural(len(keys), "citation key")
-            notices.append(f"{count}, but no bibliography was found")
-        return PaperList(())
     wanted = [*keys, *entries] if EVERY_KEY in keys else keys
-    wanted = [key for key in dict.fromkeys(wanted) if key != EVERY_KEY]
+    unsure = {EVERY_KEY, *unsure} - entries.keys()
+    wanted = [key for key in dict.fromkeys(wanted) if key not in unsure]
     if missing := [key for key in wanted if key not in entries]:
         some = ", ".join(missing[:_SHOWN]) + (", …" if len(missing) > _SHOWN else "")
         sources = ", ".join(file for file, of_file in by_source if of_file)
-        sources = sources or "a bibliography"
-        notices.append(
-            f"{plural(len(missing), 'citation key')} not in {sources}: {some}"
-        )
+        found = f" not in {sources or 'a bibliography'}: {some}"
+        found = found if entries else ", but no bibliography was found"
+        notices.append(f"{plural(len(missing), 'citation key')}{found}")
     return PaperList(tuple(entries[key] for key in wanted if key in entries))
 
 

@@ -5,7 +5,7 @@ draft defines.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -23,6 +23,7 @@ from citerec.drafts import (
     LEAST_ABSTRACT,
     Document,
     DocumentFormat,
+    continues_title,
     document_year,
     latex,
 )
@@ -60,8 +61,9 @@ _NO_TITLE = re.compile(
 _CONTENTS = re.compile(r"toc \d|table of figures|header|footer", re.IGNORECASE)
 _LABELS = {*Part} - {Part.FRONT, Part.SECTION}
 _LOWEST = 9  # level of a heading that is none for its format
-_CROSS_REFERENCE = re.compile(
-    r"(?:fig|tbl|sec|eq|lst|thm|lem|def|exm|tab|table|figure)[:-]"
+_CROSS_REFERENCE = re.compile(  # the prefixes of Quarto, pandoc-crossref and bookdown
+    r"(?:[a-z]{0,6}(?:fig|tbl|tab)|figure|table|sec|eq|lst|tip|nte|wrn|imp|cau|thm|lem|cor|prp|cnj|def|exm|exr|sol|rem|alg)[:-]",
+    re.IGNORECASE,
 )
 _NAMES = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+(?:and|&)\s+")
 _NAME_MARKS = re.compile(r"[*†‡§¶∗^]|\d+(?:,\d+)*|\[.*?\]")
@@ -148,14 +150,23 @@ def read(
     meta = tree["meta"]
     blocks = list(_flat(tree["blocks"]))
     is_office = kind in _OFFICE
-    keys = [key for key in _cited_keys(meta, blocks) if not _CROSS_REFERENCE.match(key)]
+    keys = _cited_keys(meta, blocks)
+    # Quarto declares more of them
+    fields = _nodes(meta.get("crossref"), "MetaMap")
+    prefixes = {_first(field["c"], "key") for field in fields}
+    others = {
+        key
+        for key in keys
+        if _CROSS_REFERENCE.match(key) or key.partition("-")[0] in prefixes
+    }
     files = [_text(file) for file in _listed(meta, "bibliography")]
-    files += _TYPST_BIBLIOGRAPHY.findall(typst)
+    files += re.findall('"([^"]+)"', "".join(_TYPST_BIBLIOGRAPHY.findall(typst)))
     if path and keys and (source or not files) and not is_office:
         files += latex.bibliographies(source, path, notices)
     cited = cited_references(
-        [] if is_office else keys, files, source, path, notices, project
+        [] if is_office else keys, others, files, source, path, notices, project
     )
+    others -= {entry.key for entry in cited.entries}
     if not cited.entries:
         marked = [
             "#" * (block["t"] == "Header") + _text(block, line_break="\n")
@@ -184,14 +195,14 @@ def read(
             title=_title(meta, blocks, kind, stated_title(data) if is_office else "")
             or _stated_in_typst(typst),
             abstract=_abstract(meta, blocks, kind),
-            authors=tuple(_authors(meta)),
+            authors=tuple(_authors(meta, typst)),
             year=document_year(_first(meta, "date", "year")),
             dois=dois_of(_first(meta, "doi")),
         ),
         body=_section(blocks, Part.INTRODUCTION) or " ".join(long or paragraphs),
         cited=cited,
         notices=tuple(notices),
-        lines=tuple(_lines(_with_markers(meta), _with_markers(blocks))),
+        lines=tuple(_lines(_with_markers(meta, others), _with_markers(blocks, others))),
     )
 
 
@@ -270,7 +281,14 @@ def _title(meta: Any, blocks: Any, kind: DocumentFormat, stated: str) -> str:
     It is a field, a style, what is large or bold before the first heading, that, other text before it, or `stated` in
     the properties of the file.
     """
-    leads = [*map(_lead, _until("Header", blocks))]
+    lines: list[tuple[str, bool]] = []
+    for text, is_large in map(_first_line, _until("Header", blocks)):
+        last, was_large = lines[-1] if lines else ("", False)
+        if is_large and was_large and continues_title(text, last):
+            lines[-1] = f"{last} {text}", True
+        else:
+            lines.append((text, is_large))
+    leads = [(text, is_large) for text, is_large in lines if _may_be_title(text)]
     headings = [_text(heading["c"][2]) for heading in _nodes(blocks, "Header")]
     # the title of a page may end in the name of its site; publishers state that of the paper, too
     field = _first(meta, "citation_title", "title")
@@ -293,20 +311,19 @@ def _title(meta: Any, blocks: Any, kind: DocumentFormat, stated: str) -> str:
     return f"{title}: {subtitle}" if title and subtitle else title
 
 
-def _lead(block: Any) -> tuple[str, bool]:
-    """Return the first line of a paragraph if it may be a title, and whether it is large or bold."""
-    nodes = block["c"] if block["t"] == "Para" else []
-    line = _until("LineBreak", nodes)
+def _first_line(block: Any) -> tuple[str, bool]:
+    """Return the first line of a paragraph, and whether it is large or bold; empty for another block."""
+    line = _until("LineBreak", block["c"]) if block["t"] == "Para" else []
     text = _text(line)
-    label = label_of(_text(line))
-    if (
-        _NO_TITLE.search(text)
-        or (label and label[0] in _LABELS)
-        or word_count(text) < 2
-    ):
-        return "", False
     bold = _text([*_nodes(line, "Strong")])
     return text, bool(_LARGE.search(f"{line}")) or 2 * len(bold) > len(text)
+
+
+def _may_be_title(text: str) -> bool:
+    """Whether a line before the first heading may be a title: it is no label, address or sentence."""
+    label = label_of(text)
+    is_label = label and label[0] in _LABELS
+    return not is_label and not _NO_TITLE.search(text) and word_count(text) > 1
 
 
 def _until(kind: str, nodes: list[Any]) -> list[Any]:
@@ -389,9 +406,10 @@ def _section(blocks: Iterable[Any], part: Part) -> str:
     return " ".join(parts)
 
 
-def _authors(meta: Any) -> Iterator[str]:
+def _authors(meta: Any, typst: str) -> Iterator[str]:
     """Yield names, each as `First Last`; what is no name is left out."""
-    for author in [*_listed(meta, "author"), *_listed(meta, "authors")][:1000]:
+    stated = _listed(meta, "author") + _listed(meta, "authors") + _typst_authors(typst)
+    for author in stated[:1000]:
         if author["t"] == "MetaMap":
             name = author["c"].get("name", author)
             parts = name["c"] if name["t"] == "MetaMap" else {"given": name}
@@ -438,22 +456,22 @@ def _lines(meta: Any, blocks: Any) -> Iterator[str]:
             yield from (text, "")
 
 
-def _with_markers(value: Any) -> Any:
-    """Return nodes in which `[CITE]` stands for citations, notes that cite, and numbers above the line."""
+def _with_markers(value: Any, others: Set[str]) -> Any:
+    """Return nodes in which `[CITE]` stands for citations, notes that cite, and numbers above the line.
+
+    The keys of `others` are of cross-references.
+    """
     if isinstance(value, list):
-        return [_with_markers(child) for child in value]
+        return [_with_markers(child, others) for child in value]
     if not isinstance(value, dict):
         return value
     kind = value.get("t")
-    keys = list[str]()
-    if kind in {"Cite", "Note", "RawInline"}:
-        keys = [
-            key for key in _cited_keys({}, [value]) if not _CROSS_REFERENCE.match(key)
-        ]
+    is_cite = kind in {"Cite", "Note", "RawInline"}
+    keys = {*_cited_keys({}, [value])} - others if is_cite else set[str]()
     is_number = kind == "Superscript" and _NUMBERS.fullmatch(_text(value))
     if keys or is_number or (kind == "Note" and is_citing(_text(value["c"]))):
         return {"t": "Str", "c": " [CITE]"}
-    return {name: _with_markers(child) for name, child in value.items()}
+    return {name: _with_markers(child, others) for name, child in value.items()}
 
 
 # --- the nodes of the tree
@@ -469,20 +487,25 @@ def _flat(blocks: Any, style: Part | None = None) -> Iterator[Any]:
         kind = block["t"]
         content = block.get("c", [])
         if kind == "Div":
-            name = dict(content[0][2]).get("custom-style", "")
+            identifier, classes, attributes = content[0]
+            name = dict(attributes).get("custom-style", "")
+            is_abstract = Part.ABSTRACT in map(part_of, (identifier, *classes))
+            part = Part.ABSTRACT if is_abstract else part_of(name) or style
             if not _CONTENTS.match(name):
-                yield from _flat(content[1], part_of(name) or style)
+                yield from _flat(content[1], part)
         elif kind == "BlockQuote":  # in Word it is indented
             yield from _flat(content, style)
         elif (
-            kind in {"Para", "OrderedList"}
+            kind in {"Para", "Plain", "OrderedList"}
             and part_of(_text(block)) in SECTIONS
             and not any(_nodes(block, "Cite"))
         ):
             inlines = [{"t": "Str", "c": _text(block)}]
             yield {"t": "Header", "c": [_LOWEST, ["", [], []], inlines]}
         else:
-            yield {**block, "part": style}
+            # the text of a division may be no paragraph
+            kind = "Para" if style and kind == "Plain" else kind
+            yield {**block, "t": kind, "part": style}
 
 
 def _paragraphs(blocks: Any) -> Iterator[str]:
@@ -591,7 +614,10 @@ def _project_fields(path: Path | None) -> bytes:
 
 # --- the templates of a Typst draft
 
-_TYPST_BIBLIOGRAPHY = re.compile(r"""(?<!\w)bibliography\(\s*\(?\s*"([^"]+)""")
+_TYPST_BIBLIOGRAPHY = re.compile(r'(?<!\w)bibliography\(\s*(\([^()]*\)|"[^"]+")')
+_LABEL = re.compile(
+    r"(?<![\w\\])@([\w-]+(?:[.:][\w-]+)+)"
+)  # of which pandoc (3.9) reads the first word
 _OLD_CITE = re.compile(r'#cite\("([^"\n]+)"\)')
 # what stands for a template or another name of an import; its title becomes the first heading
 _TEMPLATE = (
@@ -622,6 +648,24 @@ _TYPST_TITLE = re.compile(_STATED.format("title|titel|t[ií]tulo|titre"))
 _TYPST_ABSTRACT = re.compile(_STATED.format("abstract"))
 
 
+# of one or several: texts, or dictionaries with a name
+_TYPST_AUTHORS = re.compile(
+    rf"(?<![\w-])authors?\s*[:=]\s*({_STRING}|[(\[](?:{_nested(6)})++[)\]])"
+)
+_INNER = re.compile(rf":\s*[\w.-]*\((?:{_nested(5)})*+\)")  # of an author
+_TYPST_TEXT = r'\s*(?:"([^"]+)"|\[([^\[\]#]+))'
+_TYPST_NAME = re.compile(rf"(?<![\w-])name:{_TYPST_TEXT}")
+_TYPST_ITEM = re.compile(rf"(?:^|[(,]){_TYPST_TEXT}")
+
+
+def _typst_authors(source: str) -> list[Json]:
+    """Return the first authors that a Typst draft states, for whatever template, as fields of pandoc."""
+    stated = _TYPST_AUTHORS.search(source)
+    text = _INNER.sub("", stated[1] if stated else "")
+    names = _TYPST_NAME.findall(text) or _TYPST_ITEM.findall(text)
+    return [{"t": "MetaString", "c": quoted or name} for quoted, name in names]
+
+
 def _stated_in_typst(source: str) -> str:
     """Return the first title that a Typst draft states, for whatever template."""
     titles = (title[1] or title[2] for title in _TYPST_TITLE.finditer(source))
@@ -639,7 +683,8 @@ def _without_rules(source: str) -> str:
         text = (abstract[1] or abstract[2]) if abstract else ""
         return f"= Abstract\n{text}\n= Text" if text else ""
 
-    return _RULE.sub(kept, _OLD_CITE.sub(r"@\1 ", source))
+    source = _LABEL.sub(r"#cite(<\1>)", _OLD_CITE.sub(r"@\1 ", source))
+    return _RULE.sub(kept, source)
 
 
 def _with_template(source: str, name: str) -> str:

@@ -7,7 +7,7 @@ columns and paragraphs. Size and place of the lines tell the title, the end of t
 import re
 from collections import Counter
 from collections.abc import Sequence
-from ctypes import c_double
+from ctypes import c_double, create_string_buffer
 from itertools import pairwise
 from math import hypot, inf
 from statistics import mode
@@ -15,8 +15,8 @@ from time import process_time
 from typing import TYPE_CHECKING, NamedTuple
 
 from citerec.bibliography.entry import Entry, PaperList
-from citerec.corpus.headings import Part, label_of, part_at
-from citerec.drafts import Document
+from citerec.corpus.headings import Part, label_of, part_at, part_of
+from citerec.drafts import Document, continues_title
 from citerec.drafts.cited import (
     each_once,
     joined,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
 PAGES = 4  # from the first; the abstract is on one of them
+_FRONT = 20  # pages of a thesis that may be before its abstract
 MAX_CHARACTERS = 40_000
 _LETTERS = re.compile(r"[^\W\d_]")
 
@@ -44,7 +45,10 @@ def read(data: bytes, name: str) -> Document:
     lines = without_heads(read_lines(data, name))
     headings = _headings(lines)
     texts = [line.text for line in lines]
-    first = [line for line in lines if line.page < PAGES]
+    later = [line for number, line in enumerate(lines) if number in headings]
+    heads = [line.page for line in later if part_at(line.text) is Part.ABSTRACT]
+    pages = max([PAGES, *(page + 2 for page in heads[:1] if page < _FRONT)])
+    first = [line for line in lines if line.page < pages]
     starts = (
         n
         for n, text in enumerate(texts)
@@ -150,6 +154,7 @@ _ASTRAL = re.compile("[\U00010000-\U0010ffff]")  # two characters for pdfium
 _SAMPLE = re.compile(r"[^\W\d_]+|\S|$")
 _NUMBER = re.compile(r"^\d{1,4}(?:\s+|$)")  # of a line of a manuscript
 _FIFTH = re.compile(r"^\d{0,3}[05]\s+(?=\D)")  # of every fifth line
+_BOLD = re.compile(rb"(?i)bold|medi$|bx\d")
 _NOISE = re.compile(r"a1{9,}|arXiv:\d{4}\.\d+.*")  # the button of PLOS; a stamp
 
 
@@ -161,6 +166,7 @@ class Line(NamedTuple):
     left: float
     y: float  # of the base line, from the bottom of the page
     size: float  # of the font
+    is_bold: bool
     head: str  # its letters and "#", if it is at the top or the bottom of the page; else empty
 
 
@@ -171,6 +177,7 @@ def _lines(document: "PdfDocument") -> list[Line]:
     matrix = raw.FS_MATRIX()
     x = c_double()
     y = c_double()
+    font = create_string_buffer(100)  # its name
     lines: list[Line] = []
     end = process_time() + MAX_SECONDS / 2
     for number, page in enumerate(document):
@@ -190,6 +197,7 @@ def _lines(document: "PdfDocument") -> list[Line]:
             )
             raw.FPDFText_GetMatrix(content, inner, matrix)
             raw.FPDFText_GetCharOrigin(content, start, x, y)
+            raw.FPDFText_GetFontInfo(content, inner, font, len(font), None)
             text = " ".join(match[0].translate(_CHARACTERS).split())
             is_inner = 0.1 < y.value / page.get_height() < 0.9
             line = Line(
@@ -199,6 +207,7 @@ def _lines(document: "PdfDocument") -> list[Line]:
                 y=y.value,
                 size=raw.FPDFText_GetFontSize(content, inner)
                 * hypot(matrix.c, matrix.d),
+                is_bold=bool(_BOLD.search(font.value)),
                 head="" if is_inner else "".join([*_LETTERS.findall(text), "#"]),
             )
             if abs(matrix.b) < abs(matrix.a) and not _NOISE.fullmatch(text):
@@ -217,10 +226,15 @@ def _lines(document: "PdfDocument") -> list[Line]:
 
 
 def _blocks(lines: Sequence[Line], wide: float = inf) -> list[list[Line]]:
-    """Divide lines into runs of one size that follow each other closely, those larger than `wide` at double space."""
+    """Divide lines into runs of one size that follow each other closely, at double space those of a title.
+
+    They are larger than `wide`, or bold.
+    """
     blocks = [[line] for line in lines[:1]]
     for last, line in pairwise(lines):
-        most = (2.9 if line.size > wide else 1.9) * line.size
+        is_bold = last.is_bold and line.is_bold
+        is_title = is_bold and continues_title(line.text, last.text)
+        most = (2.9 if line.size > wide or is_title else 1.9) * line.size
         is_near = last.page == line.page and abs(last.y - line.y) < most
         if is_near and abs(line.size - last.size) < 0.04 * last.size:
             blocks[-1].append(line)
@@ -272,8 +286,17 @@ _VOLUME = r"\W{0,4}(?:\d+\W+){0,3}(?:19|20)\d\d"  # after the name of a journal
 _NO_TITLE = re.compile(
     r"(?:\w+[\s-]+){0,2}(?:articles?|papers?|communications?|reports?|stud(?:y|ies)|research|reviews?|notes?|letters?|trial)"
     r"|open access|author.s personal copy|editorial|corrigendum|erratum|letter to the editor|running head:.*"
-    r"|(?:the\s)?(?:\w+\s){0,4}journal(?:\sof\s.*)?|(?:annals|archives|bulletin|proceedings)\sof\s.*",
+    r"|(?:the\s)?(?:\w+\s){0,4}journal(?:\sof\s.*)?|(?:annals|archives|bulletin|proceedings)\sof\s.*"
+    r"|universit\S+\s(?:of|d[aeiou]s?)\s\S+(?:\s\S+)?|(?:(?!the\b)\S+\s){1,2}universit\S{1,2}",
     re.IGNORECASE,
+)
+
+
+# below "defended on 12 May by", or with its last name in capitals below the kind of the thesis
+_AUTHOR = re.compile(
+    r"""(?:.*\s)?(?i:by|par|von|por|di|door|av|af|przez)\W*\n(?:[^\W\d_a-z]\S*\s(?:[a-z]+\s)?){1,3}[^\W\d_a-z]\S+
+    |.*(?i:thes[ei]s|thèse|tes[ei]|doctora|dissertation).*\n(?:[^\W\d_a-z]\S*[a-zß-ÿ.]\s){1,3}[A-ZÀ-Þ][A-ZÀ-Þ’'\s-]+""",
+    re.VERBOSE,
 )
 
 
@@ -284,6 +307,11 @@ def title_of(lines: Sequence[Line]) -> str:
     """
     page = [line for line in lines if not line.page]
     text = "\n".join(line.text for line in page)
+    pairs = [*pairwise(page)]
+    authors = {
+        line for last, line in pairs if _AUTHOR.fullmatch(f"{last.text}\n{line.text}")
+    }
+    page = [line for line in page if line not in authors]
     wide = 1.1 * _text_size(lines)
     for block in sorted(_blocks(page, wide), key=lambda block: -round(block[0].size)):
         # no mark of a footnote
@@ -298,9 +326,8 @@ def title_of(lines: Sequence[Line]) -> str:
         title = re.sub(
             r"\s*(?:[*\u2217\u2020\u2021§¶]+$|\[(?:v\d|version\s).*)", "", title
         )
-        is_other = _NO_TITLE.fullmatch(title) or re.search(
-            re.escape(title) + _VOLUME, text
-        )
+        is_kind = _NO_TITLE.fullmatch(title) or part_of(title) is Part.FRONT
+        is_other = is_kind or re.search(re.escape(title) + _VOLUME, text)
         if not is_other and " " in title and 8 <= len(_LETTERS.findall(title)) <= 300:
             return title
     return ""
@@ -391,6 +418,7 @@ _NO_ABSTRACT = re.compile(
     r"|(?:(?:universi|departe?ment|institut|hospital|college|school|facult|cent(?:re|er)).*){4}",
     re.IGNORECASE,
 )
+_LEADER = re.compile(r"(?:\.\s?){4}|…\s?…")  # of a table of contents
 _LEAST_ABSTRACT = 300  # characters of an abstract without a heading
 _MOST_ABSTRACT = (
     6_000  # more are the text, where the heading is drawn after the abstract
@@ -401,6 +429,7 @@ def _abstract_label(text: str) -> int:
     """Return where the text after a heading or label "Abstract" begins; 0 without one."""
     part = part_at(text)
     label = (part, len(text)) if part else label_of(text)
+    label = None if _LEADER.search(text) else label
     return label[1] if label and label[0] in {Part.ABSTRACT, Part.SUMMARY} else 0
 
 

@@ -5,6 +5,7 @@ import zipfile
 from collections.abc import Sequence
 from functools import cache
 from io import BytesIO
+from typing import Literal
 
 import fpdf
 import pypandoc
@@ -110,13 +111,18 @@ def small_library() -> dict[str, bytes]:
     }
 
 
-def placed(*pages: list[tuple[float, float, float, str]]) -> bytes:
-    """Return a PDF of texts at places: each (millimetres from the left, from the top, points of the font, text)."""
+def placed(
+    *pages: list[tuple[float, float, float, str]], style: Literal["", "B"] = ""
+) -> bytes:
+    """Return a PDF of texts at places: each (millimetres from the left, from the top, points of the font, text).
+
+    The first page is in a style, such as bold.
+    """
     document = fpdf.FPDF()
-    for texts in pages:
+    for number, texts in enumerate(pages):
         document.add_page()
         for x, y, size, text in texts:
-            document.set_font("Times", size=size)
+            document.set_font("Times", "" if number else style, size=size)
             document.text(x, y, text)
     return bytes(document.output())
 
