@@ -98,15 +98,15 @@ _JOURNAL = _words(
     r"|TACL|JMLR|TMLR|JAIR|TVCG|CG&A|CACM|JACM|PNAS|PAMI|TPAMI|TKDE|TOIS|TODS|TOPLAS|TOCHI|TIST|IJCV|JASIST|PVLDB|IMWUT"
 )
 _JOURNAL_NAMES = re.compile(
-    r"machine learning|neural (?:computation|networks)|bioinformatics|computational linguistics"
+    r"\A(?:machine learning|neural (?:computation|networks)|bioinformatics|computational linguistics"
     r"|artificial intelligence|communications of the acm|computer|information sciences|information retrieval"
     r"|information processing (?:&|and) management|pattern recognition|neurocomputing|neuroimage|development"
     r"|evolution|ecology|oecologia|blood|circulation|brain|econometrica|biometrika|biometrics|technometrics"
-    r"|psychometrika|cognition|scientometrics|scientific reports|computer networks and isdn systems",
+    r"|psychometrika|cognition|scientometrics|scientific reports|computer networks and isdn systems)\Z",
     re.IGNORECASE,
 )
 _ACRONYM = re.compile(
-    rf"(?:(?:ACM|IEEE|USENIX|CVF)[ /-])*(?:{_CONFERENCES})(?:[0-9]*|\W.*)"
+    rf"\A(?:(?:ACM|IEEE|USENIX|CVF)[ /-])*(?:{_CONFERENCES})(?:[0-9]*|\W.*)\Z"
 )
 _ABBREVIATED = re.compile(
     r"\b(?!(?:univ|dept|inc|ltd|corp|press|eds?|vol)\.)[^\W\d_]{2,}\.(?=\s|,|$)", re.I
@@ -120,6 +120,9 @@ _RULES = (  # the first pattern with a match in the venue's name decides
     (_MEETING, Kind.CONFERENCE),
     (_EDITION, Kind.CONFERENCE),
     (_JOURNAL, Kind.JOURNAL),
+    (_JOURNAL_NAMES, Kind.JOURNAL),
+    (_ABBREVIATED, Kind.JOURNAL),
+    (_ACRONYM, Kind.CONFERENCE),
 )
 
 
@@ -134,9 +137,5 @@ def kind_of(paper: Paper) -> Kind:
     for pattern, kind in _RULES:
         if pattern.search(venue):
             return kind
-    if _JOURNAL_NAMES.fullmatch(venue) or _ABBREVIATED.search(venue):
-        return Kind.JOURNAL
-    if _ACRONYM.fullmatch(venue):
-        return Kind.CONFERENCE
     is_serial = paper.volume or paper.issue or stated in _JOURNAL_ARTICLES
     return Kind.JOURNAL if is_serial else Kind.UNKNOWN
