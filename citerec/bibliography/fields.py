@@ -187,11 +187,8 @@ class Fields:
 
     def items(self, key: str, read: Callable[[Any], str | None]) -> tuple[str, ...]:
         """Read a list; `read` converts each item: None for a wrong type, empty for one to leave out."""
-        value = self.get(key)
-        if value is not None and not isinstance(value, list):
-            self.fail(f"{key!r} must be a list, found {shown(value)}")
         items: list[str] = []
-        for item in cast("list[Any]", value or []):
+        for item in self._of_type(key, list, "a list"):
             if (text := read(item)) is None:
                 self.fail(f"{key!r} must hold strings, found {shown(item)}")
             if text:
@@ -213,10 +210,13 @@ class Fields:
 
     def inner(self, key: str) -> "Fields":
         """Return the object at a key; it is empty if it is missing or null."""
+        return self.of(self._of_type(key, dict, "an object"))
+
+    def _of_type(self, key: str, type: type[list[Any] | Json], name: str) -> Any:
         value = self.get(key)
-        if value is not None and not isinstance(value, dict):
-            self.fail(f"{key!r} must be an object, found {shown(value)}")
-        return self.of(cast("Json", value or {}))
+        if value is not None and not isinstance(value, type):
+            self.fail(f"{key!r} must be {name}, found {shown(value)}")
+        return value or type()
 
     def objects(self, key: str) -> "list[Fields]":
         """Return the objects of a list; it is empty if it is missing or null."""
