@@ -123,10 +123,9 @@ def _formatted(papers: Sequence[Paper], style: str, form: str) -> str:
     except TimeoutError:
         fault = f"{plural(len(papers), 'reference')} need too much time; write fewer at once"
         raise ConfigError(fault) from None
-    fault = one_line(done.stderr.decode("utf-8", "replace"))[:200]
-    if done.returncode == 0 and not done.stdout.strip():
-        fault = "it has notes and no list of references"
     if done.returncode != 0 or not done.stdout.strip():
+        error = one_line(done.stderr.decode("utf-8", "replace"))[:200]
+        fault = error if done.returncode else "it has notes and no list of references"
         raise ConfigError(f"pandoc cannot use the style {style!r}: {fault}")
     return done.stdout.decode().translate(_ESCAPED if form == "html" else _SHOWN)
 
