@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from citerec.bibliography.entry import Entry, PaperList, first_year
 from citerec.corpus.contents import ContentKind, DocumentFormat
@@ -119,8 +118,15 @@ def read_queries(
     file = None if str(path) == "-" else Path(path)
     folders = file.resolve().parents if file else ()
     project = next((f for f in folders if Path(f, ".git").exists()), None)
-    stated: Any = {"title": title, "abstract": abstract, "with_body": with_body}
-    return parse_queries(data, name=name, file=file, project=project, **stated)
+    return parse_queries(
+        data,
+        name=name,
+        file=file,
+        project=project,
+        title=title,
+        abstract=abstract,
+        with_body=with_body,
+    )
 
 
 def parse_queries(
