@@ -200,9 +200,13 @@ def title_key(title: str) -> str:
     title = plain_text(to_text(title) if _LATEX.search(title) else title)
     if title.isascii():
         return " ".join(title.translate(_ASCII).split())
-    folded = normalized("NFKD", normalized("NFKD", title).casefold())
-    without_accents = "".join(c for c in folded if not unicodedata.combining(c))
-    return " ".join(_SEPARATORS.sub(" ", without_accents).split())
+    plain = _without_accents(normalized("NFKD", title).casefold())
+    return " ".join(_SEPARATORS.sub(" ", plain).split())
+
+
+def _without_accents(text: str) -> str:
+    folded = normalized("NFKD", text)
+    return "".join(char for char in folded if not unicodedata.combining(char))
 
 
 # --- Names of authors
@@ -218,8 +222,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 def _name_words(name: str) -> Sequence[str]:
     """Return the words of a name in lower case without accents, the family name last."""
     if not name.isascii():
-        folded = normalized("NFKD", name).replace("’", "")
-        name = "".join(c for c in folded if not unicodedata.combining(c))
+        name = _without_accents(name).replace("’", "")
     name = _ENDING.sub("", name.replace("'", "").strip())
     family, comma, given = name.partition(",")
     if comma:
