@@ -296,18 +296,15 @@ def recognise(queries: Sequence[Query], papers: Papers) -> list[tuple[Query, str
     similar = _similar_in([query.title for query in unknown], papers)
     by_doi = rows_by_doi({id_key(query.doi) for query in unknown}, papers)
     for query in queries:
-        rows = list[int]()
         matched_by = "DOI"
-        if drafts[query]:
-            rows = sorted(by_doi.get(id_key(query.doi), ()))
+        rows = sorted(by_doi.get(id_key(query.doi), ())) if drafts[query] else []
         if drafts[query] and not rows:
-            same_title = similar[query.title].equal
             matched_by = "title"
-            candidates = papers.at(same_title)
-            rows = [row for row in same_title if is_draft_of(query, candidates[row])]
-        if drafts[query] and not rows and not query.abstract:
-            rows = _rows_of_text(query.title, papers)
-            matched_by = "text"
+            by_row = papers.at(similar[query.title].equal)
+            rows = [row for row, paper in by_row.items() if is_draft_of(query, paper)]
+            if not rows and not query.abstract:
+                rows = _rows_of_text(query.title, papers)
+                matched_by = "text"
         if not rows:
             recognised.append((query, ""))
             continue
