@@ -6,7 +6,7 @@ Files are read from the folder of the draft alone, bibliographies also from the 
 import re
 from collections import ChainMap
 from collections.abc import Iterable, Sequence, Set
-from itertools import chain, pairwise, zip_longest
+from itertools import chain, pairwise
 from pathlib import Path
 
 from citerec.bibliography.entry import Entry, PaperList
@@ -164,14 +164,11 @@ def _formatted(source: str, path: Path | None) -> tuple[str, dict[str, Entry]]:
             source, _ = decoded(bbl.read_bytes()[:MAX_BBL].replace(b"\0", b""))
             name = bbl.name
     entries: dict[str, Entry] = {}
-    items = list(_ITEM.finditer(source))
-    for match, following in zip_longest(items, items[1:]):
-        end = following.start() if following else len(source)
-        item = source[match.end() : end][:MAX_ITEM].split(
-            "\\end{thebibliography}", maxsplit=1
-        )[0]
+    _, *parts = _ITEM.split(source)
+    for key, rest in zip(parts[::2], parts[1::2], strict=True):
+        item = rest[:MAX_ITEM].partition("\\end{thebibliography}")[0]
         if text := to_text(item):
-            entries.setdefault(match[1].strip(), printed(text, item))
+            entries.setdefault(key.strip(), printed(text, item))
     return name, entries
 
 
