@@ -86,15 +86,13 @@ def _main_title(title: str) -> list[str]:
 
 def _same_words(first: Sequence[str], second: Sequence[str]) -> bool:
     """Whether the words are the same in any order, except for empty words and one spelling error per five words."""
-    first_counts = Counter(first)
-    second_counts = Counter(second)
-    only_first = sorted(
-        w for w in (first_counts - second_counts).elements() if w not in _EMPTY
+    first_counts, second_counts = (
+        Counter(word for word in words if word not in _EMPTY)
+        for words in (first, second)
     )
-    only_second = sorted(
-        w for w in (second_counts - first_counts).elements() if w not in _EMPTY
-    )
-    content = sum(w not in _EMPTY for w in first)
+    only_first = sorted((first_counts - second_counts).elements())
+    only_second = sorted((second_counts - first_counts).elements())
+    content = first_counts.total()
     return (
         content > LEAST_WORDS
         and len(only_first) == len(only_second) <= max(1, content // 5)
