@@ -42,8 +42,10 @@ def read_entries(
     with suppress(orjson.JSONDecodeError):
         first = orjson.loads(lines[0][1])
     if len(lines) > 1 and isinstance(first, dict):
-        items = ((_loads(line, name, line=n), Entry(line=n)) for n, line in lines)
-        return [to_entry(item, place, name, strict=strict) for item, place in items]
+        return [
+            to_entry(_loads(line, name, line=n), Entry(line=n), name, strict=strict)
+            for n, line in lines
+        ]
     is_yaml = re.match(hayagriva.BEGIN, text)
     value = hayagriva.csl_items(text, name) if is_yaml else _loads(text, name)
     if isinstance(value, dict) and value.get("citerec") == "shelf":
