@@ -279,13 +279,12 @@ def _from_document(
     from citerec.drafts import pandoc, pdf
     from citerec.drafts.sentences import body_of
 
-    is_pdf = kind is DocumentFormat.PDF
     read = (
-        partial(pdf.read, data)
-        if is_pdf
-        else partial(pandoc.read, data, kind, path=file, project=project)
+        partial(pdf.read, data, name)
+        if kind is DocumentFormat.PDF
+        else partial(pandoc.read, data, kind, name, file, project)
     )
-    document = isolated(partial(read, name=name), name, INSTEAD)
+    document = isolated(read, name, INSTEAD)
     draft = document.draft
     draft = replace(
         replace(draft, title="") if part_of(draft.title) in SECTIONS else draft,
