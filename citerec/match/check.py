@@ -27,19 +27,27 @@ def chosen_papers(
     listed: PaperList, papers: Papers
 ) -> tuple[list[Paper], dict[str, str], list[str]]:
     """Return the papers that a list names, each once, their notes by id, and the entries that are not in the corpus."""
-    rows = listed_rows(listed, papers)
-    by_row = papers.at(row for row_list in rows for row in row_list)
     found = dict[str, Paper]()
     notes = dict[str, str]()
     missing = [*listed.unread]
-    for entry, of_entry in zip(listed.entries, rows, strict=True):
-        if of_entry:
-            paper = _closest(entry, [by_row[row] for row in sorted(of_entry)])
+    for entry, matches in _matched(listed, papers):
+        if matches:
+            paper = _closest(entry, matches)
             found.setdefault(paper.id, paper)
             notes[paper.id] = notes.get(paper.id) or entry.note
         else:
             missing.append(entry.title or entry.place)
     return [*found.values()], notes, missing
+
+
+def _matched(listed: PaperList, papers: Papers) -> list[tuple[Entry, list[Paper]]]:
+    """Return the entries of a list, each with the papers that it matches."""
+    rows = listed_rows(listed, papers)
+    by_row = papers.at(row for row_list in rows for row in row_list)
+    return [
+        (entry, [by_row[row] for row in sorted(of_entry)])
+        for entry, of_entry in zip(listed.entries, rows, strict=True)
+    ]
 
 
 def _closest(entry: Entry, matches: Sequence[Paper]) -> Paper:
@@ -169,14 +177,12 @@ class ReferenceCheck:
 
 def check_references(listed: PaperList, papers: Papers) -> ReferenceCheck:
     """Compare a list of references with a corpus."""
-    rows = listed_rows(listed, papers)
-    by_row = papers.at(row for row_list in rows for row in row_list)
     findings = [
         Finding(problem=Problem.UNREADABLE, entry=-1, place=at) for at in listed.unread
     ]
     earlier = earlier_entries(listed.entries)
     missing = list[Entry]()
-    for number, (entry, of_entry) in enumerate(zip(listed.entries, rows, strict=True)):
+    for number, (entry, matches) in enumerate(_matched(listed, papers)):
         fault = partial(
             Finding, entry=number, place=entry.place, key=entry.key, title=entry.title
         )
@@ -187,10 +193,9 @@ def check_references(listed: PaperList, papers: Papers) -> ReferenceCheck:
                     corpus=listed.entries[earlier[number]].place,
                 )
             )
-        if not of_entry:
+        if not matches:
             missing.append(entry)
             continue
-        matches = [by_row[row] for row in sorted(of_entry)]
         findings += [
             fault(problem=problem, file=stated, corpus=known, id=paper.id)
             for problem, stated, known, paper in _differences(entry, matches)
