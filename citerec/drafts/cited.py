@@ -126,12 +126,10 @@ def _from_file(
                 if unread := listed.unread:
                     many = plural(len(unread), "entry is", "entries are")
                     faults.append(f"{many} ignored in {file}; the first: {unread[0]}")
-                # the first of a repeated key counts
-                by_key = {
-                    entry.key or entry.place: entry
-                    for entry in reversed(listed.entries)
-                }
-                return found.name, dict(reversed(by_key.items()))
+                by_key: dict[str, Entry] = {}
+                for entry in listed.entries:  # the first of a repeated key counts
+                    by_key.setdefault(entry.key or entry.place, entry)
+                return found.name, by_key
             fault = "is missing; its references are not used"
         except PermissionError:
             fault = "is outside the folder of the draft, or of its git repository"

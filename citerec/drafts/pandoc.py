@@ -202,7 +202,7 @@ def read(
         body=_section(blocks, Part.INTRODUCTION) or " ".join(long or paragraphs),
         cited=cited,
         notices=tuple(notices),
-        lines=tuple(_lines(_with_markers(meta, others), _with_markers(blocks, others))),
+        lines=tuple(_lines(*_with_markers([meta, blocks], others))),
     )
 
 
@@ -668,7 +668,7 @@ def _typst_authors(source: str) -> list[Json]:
 
 def _stated_in_typst(source: str) -> str:
     """Return the first title that a Typst draft states, for whatever template."""
-    titles = (title[1] or title[2] for title in _TYPST_TITLE.finditer(source))
+    titles = (quoted or text for quoted, text in _TYPST_TITLE.findall(source))
     return next((one_line(t) for t in titles if part_of(t) not in SECTIONS), "")
 
 

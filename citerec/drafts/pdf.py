@@ -307,9 +307,10 @@ def title_of(lines: Sequence[Line]) -> str:
     """
     page = [line for line in lines if not line.page]
     text = "\n".join(line.text for line in page)
-    pairs = [*pairwise(page)]
     authors = {
-        line for last, line in pairs if _AUTHOR.fullmatch(f"{last.text}\n{line.text}")
+        line
+        for last, line in pairwise(page)
+        if _AUTHOR.fullmatch(f"{last.text}\n{line.text}")
     }
     page = [line for line in page if line not in authors]
     wide = 1.1 * _text_size(lines)
