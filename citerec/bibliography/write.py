@@ -97,6 +97,14 @@ def bibtex_record(paper: Paper, note: str = "") -> tuple[str, dict[str, str]]:
     kind = kind_of(paper)
     doi = paper_doi(paper)
     pages = _RANGE.sub("--", one_line(paper.pages))  # `@misc` has none
+    venue, publisher = _venue_and_publisher(paper, kind)
+    where = {
+        "venue": venue,
+        "publisher": publisher,
+        "place": venue or publisher,
+        "volume": paper.volume,
+        "issue": paper.issue,
+    }
     fields = {
         "title": _title(one_line(paper.title)),
         "author": " and ".join(
@@ -104,8 +112,8 @@ def bibtex_record(paper: Paper, note: str = "") -> tuple[str, dict[str, str]]:
         ),
         "year": str(paper.year) if paper.year is not None else "",
         **{
-            name: _escape(one_line(text))
-            for name, text in _published(paper, kind).items()
+            field: _escape(one_line(where[part]))
+            for field, part in KINDS[kind]["published"].items()
         },
         "pages": "" if kind in {Kind.PREPRINT, Kind.UNKNOWN} else _escape(pages),
         # No characters of a DOI may form a ligature, as `--` would form a dash. An underscore stays where it cannot be
@@ -117,24 +125,6 @@ def bibtex_record(paper: Paper, note: str = "") -> tuple[str, dict[str, str]]:
     }
     name = "mastersthesis" if "master" in paper.type.lower() else KINDS[kind]["bibtex"]
     return name, {field: value for field, value in fields.items() if value}
-
-
-def _published(paper: Paper, kind: Kind) -> dict[str, str]:
-    """Return where a paper was published, in the fields of biblatex's data model for its type."""
-    venue, publisher = _venue_and_publisher(paper, kind)
-    match kind:
-        case Kind.JOURNAL:
-            return {"journal": venue, "volume": paper.volume, "number": paper.issue}
-        case Kind.CONFERENCE | Kind.CHAPTER:
-            return {"booktitle": venue, "volume": paper.volume, "publisher": publisher}
-        case Kind.BOOK:
-            return {"publisher": publisher, "series": venue, "volume": paper.volume}
-        case Kind.THESIS:
-            return {"school": publisher}
-        case Kind.REPORT:
-            return {"institution": publisher, "number": paper.issue}
-        case Kind.PREPRINT | Kind.UNKNOWN:
-            return {"howpublished": venue or publisher}
 
 
 def _escape(text: str) -> str:
