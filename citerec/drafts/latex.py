@@ -168,7 +168,7 @@ def with_title(source: str, notices: list[str]) -> str:
         title = braced(source, match.end() - 1) or ""
         is_text = not re.search(r"#|\\begin", title)
         if is_text and (word_count(title) > 1 or "\\" in title):
-            name = match["command"] or match["option"] or match["file"]
+            name = match[match.lastgroup or 0]
             notices.append(f"no \\title was found: {name} stands for it")
             begin = _BEGIN.search(source, match.end())
             place = begin.end() if begin else match.start()

@@ -251,19 +251,17 @@ _HEADING = re.compile(
 def _headings(lines: Sequence[Line]) -> set[int]:
     """Return which lines are larger than the text, or set off from what is above and below them, as headings are."""
     size = _text_size(lines)
-    last = [*lines[:1], *lines]
+    texts = [*(line.text for line in lines), ""]
     gaps = [
         above.y - line.y if above.page == line.page else inf
-        for above, line in zip(last, [*lines, *lines[-1:]], strict=True)
+        for above, line in pairwise([*lines[:1], *lines, *lines[-1:]])
     ]
     usual = mode([round(gap) for gap in gaps if 0.5 < gap < inf] or [inf])
     return {
         number
         for number, line in enumerate(lines)
         if _HEADING.fullmatch(line.text)
-        and not "".join(after.text for after in lines[number + 1 : number + 2])[
-            :1
-        ].islower()
+        and not texts[number + 1][:1].islower()
         and (
             line.size > 1.1 * size
             or (gaps[number] > 1.4 * usual and 1.2 * usual < gaps[number + 1] < inf)
