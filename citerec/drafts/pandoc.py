@@ -413,9 +413,7 @@ def _authors(meta: Any, typst: str) -> Iterator[str]:
         if author["t"] == "MetaMap":
             name = author["c"].get("name", author)
             parts = name["c"] if name["t"] == "MetaMap" else {"given": name}
-            yield _text(
-                [parts[p] for p in ("given", "family") if p in parts], between=" "
-            )
+            yield " ".join(_text(parts[p]) for p in ("given", "family") if p in parts)
             continue
         # the first line of an author of LaTeX is the name, the others are the affiliation
         line = next(
@@ -524,9 +522,9 @@ def _nodes(value: Any, *kinds: str) -> Iterator[Any]:
             yield from _nodes(child, *kinds)
 
 
-def _text(node: Any, *, line_break: str = " ", between: str = "") -> str:
+def _text(node: Any, *, line_break: str = " ") -> str:
     """Return the text of nodes; citations, notes, pictures, tables and displayed formulas are left out."""
-    text = between.join(_pieces(node, line_break))
+    text = "".join(_pieces(node, line_break))
     if line_break == " ":
         text = one_line(text)
     return re.sub(r"\(\s*\)|\[\s*\]| +(?=[,.;:!?)])", "", text)
