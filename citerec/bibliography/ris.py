@@ -21,9 +21,14 @@ _TAGGED = [*read_toml(Path(__file__).with_name("tagged.toml")).values()]
 # how a text in another format than RIS begins
 TAGGED = rf"\A\s*(?:{'|'.join(map(itemgetter('begin'), _TAGGED))})"
 
-_START = re.compile(r"^TY  -(?= |$)", re.MULTILINE)
 _ONE_SPACE = re.compile(r"^([A-Z][A-Z0-9]) -(?= |$)", re.MULTILINE)
-_TAG = re.compile(r"\n([A-Z][^a-z\n])  -.?")  # rispy's rule
+# with rispy's rule for a tag, and its names
+_RIS: Json = {
+    "start": r"^TY  -(?= |$)",
+    "first": "TY",
+    "tag": r"\n([A-Z][^a-z\n])  -.?",
+    "names": {},
+}
 _LINKS = re.compile(r"\n|;\s*(?=\w+:|www\.|10\.)")  # a DOI may have a semicolon
 _MORE = ("BT", "CT", "L3")  # tags that rispy does not know
 # Zotero's order
@@ -35,12 +40,11 @@ _ADDRESSES = "urls file_attachments1 file_attachments2 id".split()
 
 def read_records(text: str) -> list[tuple[int, Json]]:
     """Read line and fields of every record; one without an end tag is read, too."""
-    start = _START
-    fields = _fields
-    for tagged in _TAGGED:
-        if re.match(rf"\s*(?:{tagged['begin']})", text):
-            start = re.compile(tagged["start"], re.MULTILINE)
-            fields = partial(_fields, tagged=tagged)
+    formats = (
+        tagged for tagged in _TAGGED if re.match(rf"\s*(?:{tagged['begin']})", text)
+    )
+    tagged = next(formats, _RIS)
+    start = re.compile(tagged["start"], re.MULTILINE)
     if not start.search(text):  # some programs write one space before the dash
         text = _ONE_SPACE.sub(r"\1  -", text)
     preamble, *records = start.split(text)
@@ -48,25 +52,20 @@ def read_records(text: str) -> list[tuple[int, Json]]:
         (part.count("\n") for part in records), initial=preamble.count("\n") + 1
     )
     # not strict: the last line is where a next record would begin
-    return list(zip(lines, map(fields, records), strict=False))
+    fields = (_fields(record, tagged) for record in records)
+    return list(zip(lines, fields, strict=False))
 
 
-def _fields(text: str, tagged: Json | None = None) -> Json:
-    """Return the fields of a record whose text begins after its first tag; of a repeated text the first counts.
-
-    `tagged` is the format, if it is not RIS.
-    """
+def _fields(text: str, tagged: Json) -> Json:
+    """Return the fields of a record whose text begins after its first tag; of a repeated text the first counts."""
     from rispy import RisParser
 
-    first, *pieces = (re.compile(tagged["tag"]) if tagged else _TAG).split(text)
-    values = {
-        tagged["first"] if tagged else "TY": [first.partition("\n")[0].strip()],
-    }
+    first, *pieces = re.split(tagged["tag"], text)
+    values = {tagged["first"]: [first.partition("\n")[0].strip()]}
     for own_tag, value in zip(pieces[::2], pieces[1::2], strict=True):
+        names = tagged["names"]
         # in RIS the first author may have another tag than the others
-        tag = (
-            tagged["names"].get(own_tag, "") if tagged else own_tag.replace("A1", "AU")
-        )
+        tag = names.get(own_tag, "") if names else own_tag.replace("A1", "AU")
         is_repeated = tag in values and tag not in (*RisParser.DEFAULT_LIST_TAGS, "L3")
         if tag == "ER":
             break
