@@ -29,10 +29,9 @@ SHOWN = 20  # unresolved references in the table on the screen
 def collect(
     refs: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="A bibliography (any list that `recommend --cited` reads), or DOIs and arXiv ids (arXiv:2004.12832)."
-        ),
+        "A bibliography (any list that `recommend --cited` reads), or DOIs and arXiv ids (arXiv:2004.12832).",
     ] = None,
+    *,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -41,14 +40,9 @@ def collect(
             help="The folder to create; corpora/<name of the list> by default.",
         ),
     ] = None,
-    *,
     options: CollectOptions,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the estimate, and send nothing.")
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Start a large collection, too.")
-    ] = False,
+    dry_run: Annotated[bool, "Print the estimate, and send nothing."] = False,
+    yes: Annotated[bool, "Start a large collection, too."] = False,
     console: ConsoleOutput,
 ) -> None:
     """Fetch a corpus around references: what they cite, and what cites them.

@@ -13,9 +13,7 @@ from citerec.display import plural, some_of
 corpus = typer.Typer(
     no_args_is_help=True, help="Count, convert, merge and sample corpora of any format."
 )
-CorpusPath = Annotated[
-    Path, typer.Argument(help="A corpus file or library, or a folder of them.")
-]
+CorpusPath = Annotated[Path, "A corpus file or library, or a folder of them."]
 Output = Annotated[
     Path,
     typer.Option("--output", "-o", help="The file: .jsonl, .jsonl.gz or .jsonl.zst."),
@@ -67,7 +65,7 @@ OF_INDEX = {
 
 @corpus.command()
 @settings_options
-def info(path: CorpusPath, format: Format = "auto", *, console: ConsoleOutput) -> None:
+def info(path: CorpusPath, *, format: Format = "auto", console: ConsoleOutput) -> None:
     """Count papers, abstracts, citations inside and outside, years and duplicates of a corpus."""
     from citerec.build.corpora import open_corpus, summarise
 
@@ -87,11 +85,11 @@ def info(path: CorpusPath, format: Format = "auto", *, console: ConsoleOutput) -
 @settings_options
 def convert(
     path: CorpusPath,
+    *,
     output: Output,
     format: Format = "auto",
     force: Force = False,
     skip_bad: SkipBad = False,
-    *,
     console: ConsoleOutput,
 ) -> None:
     """Convert a corpus of any format to canonical JSON lines."""
@@ -111,14 +109,12 @@ def convert(
 def merge(
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            help="Corpora, in order of precedence; one whose ids repeat, too."
-        ),
+        "Corpora, in order of precedence; one whose ids repeat, too.",
     ],
+    *,
     output: Output,
     force: Force = False,
     skip_bad: SkipBad = False,
-    *,
     console: ConsoleOutput,
 ) -> None:
     """Join corpora by DOI, then by title and year; each field is the most complete one."""
@@ -140,13 +136,13 @@ def merge(
 @settings_options
 def sample(
     path: CorpusPath,
+    *,
     output: Output,
     n: Annotated[int, typer.Option("-n", min=1, help="How many papers.")] = 1000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same papers.")] = 0,
+    seed: Annotated[int, "The same seed gives the same papers."] = 0,
     format: Format = "auto",
     force: Force = False,
     skip_bad: SkipBad = False,
-    *,
     console: ConsoleOutput,
 ) -> None:
     """Draw papers that are connected by citations; an index of them is split by year."""

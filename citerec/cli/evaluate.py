@@ -68,15 +68,11 @@ def evaluate(
     split: Split = "test",
     run: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="A TREC run to evaluate: alone, or with --systems beside them."
-        ),
+        "A TREC run to evaluate: alone, or with --systems beside them.",
     ] = None,
     qrels: Annotated[
         Path | None,
-        typer.Option(
-            help="TREC or BEIR qrels for --run, in place of a split of the index."
-        ),
+        "TREC or BEIR qrels for --run, in place of a split of the index.",
     ] = None,
     queries: Annotated[
         int | None,
@@ -86,15 +82,11 @@ def evaluate(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            help="The report folder; reports/<index>-<split> by default, with -runs for --run, -quick for --queries."
-        ),
+        "The report folder; reports/<index>-<split> by default, with -runs for --run, -quick for --queries.",
     ] = None,
     metrics: Annotated[
         str,
-        typer.Option(
-            help="Comma-separated metrics to show, by ranx's names: R@10,nDCG@10,rbp.95; the report has others, too."
-        ),
+        "Comma-separated metrics to show, by ranx's names: R@10,nDCG@10,rbp.95; the report has others, too.",
     ] = "",
     options: SystemOptions,
     config: Annotated[EvalConfig, FLAGS],

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from citerec.bibliography.styles import ReferenceConfig, notice_of, references
 from citerec.cli.console import ConsoleOutput, check_output, write_result
 from citerec.cli.options import Index, open_named, settings_options
@@ -16,27 +14,23 @@ from citerec.errors import BadInputError
 def export(
     papers: Annotated[
         Path,
-        typer.Argument(help="A shelf, or any list that `recommend --cited` reads."),
+        "A shelf, or any list that `recommend --cited` reads.",
     ],
+    *,
     config: ReferenceConfig,
     index: Index = None,
     avoid: Annotated[
-        Path | None, typer.Option(help="Your .bib: bibtex has no citation key of it.")
+        Path | None, "Your .bib: bibtex has no citation key of it."
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="Output file, in place of stdout.")
-    ] = None,
+    output: Annotated[Path | None, "Output file, in place of stdout."] = None,
     append: Annotated[
         Path | None,
-        typer.Option(
-            help="Add the papers to this .bib or .ris, but those that it has; FILE.bak keeps what it was."
-        ),
+        "Add the papers to this .bib or .ris, but those that it has; FILE.bak keeps what it was.",
     ] = None,
     zotero: Annotated[
         bool,
-        typer.Option("--zotero", help="Save the papers into the Zotero that runs."),
+        "Save the papers into the Zotero that runs.",
     ] = False,
-    *,
     console: ConsoleOutput,
 ) -> None:
     """Write papers of the corpus as references: for a reference manager, or in a citation style.

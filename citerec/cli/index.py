@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from citerec.build.index import BuildConfig
 from citerec.build.vectors import EmbedConfig
 from citerec.cli.console import ConsoleOutput, write_lines
@@ -63,32 +61,20 @@ class EncodeOptions(EmbedConfig):
 
 @settings_options
 def index(
-    corpus: Annotated[
-        Path | None,
-        typer.Argument(
-            help="A corpus file, or a folder of shards.", show_default=False
-        ),
-    ] = None,
+    corpus: Annotated[Path | None, "A corpus file, or a folder of shards."] = None,
     *,
     index: Annotated[
         Path | None,
-        typer.Option(
-            help="The folder to create; indexes/<corpus name> by default. For a change, the index; "
-            "optional if indexes/ contains only one."
-        ),
+        "The folder to create; indexes/<corpus name> by default. For a change, the index; "
+        "optional if indexes/ contains only one.",
     ] = None,
     append: Annotated[
         bool,
-        typer.Option(
-            "--append",
-            help="Add the papers of the corpus to an index; a paper whose id it has is replaced.",
-        ),
+        "Add the papers of the corpus to an index; a paper whose id it has is replaced.",
     ] = False,
     delete: Annotated[
         Path | None,
-        typer.Option(
-            help="Remove the papers of this file from an index: one id a line."
-        ),
+        "Remove the papers of this file from an index: one id a line.",
     ] = None,
     config: Annotated[IndexOptions, FLAGS],
     ray: Ray = None,

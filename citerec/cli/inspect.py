@@ -37,7 +37,7 @@ What to do next:
 
 @settings_options
 def info(
-    index: Index = None, format: AsFormat = "table", *, console: ConsoleOutput
+    *, index: Index = None, format: AsFormat = "table", console: ConsoleOutput
 ) -> None:
     """Show the content of an index."""
     from citerec.index.folder import NAME
@@ -87,7 +87,7 @@ def settings_in_use(folder: "IndexFolder") -> list[str]:
 
 
 @settings_options
-def verify(index: Index = None, *, console: ConsoleOutput) -> None:
+def verify(*, index: Index = None, console: ConsoleOutput) -> None:
     """Check every byte of an index against its manifest."""
     from citerec.index.folder import find_index, verify_index
 
@@ -100,7 +100,7 @@ def verify(index: Index = None, *, console: ConsoleOutput) -> None:
 
 
 @settings_options
-def doctor(format: AsFormat = "table", *, console: ConsoleOutput) -> None:
+def doctor(*, format: AsFormat = "table", console: ConsoleOutput) -> None:
     """Check whether this machine can run everything, and show how to fix problems."""
     from citerec.cli.doctor import as_table, examine, healthy
     from citerec.files.checksums import indented_json
@@ -152,15 +152,11 @@ def demo(*, console: ConsoleOutput) -> None:
 
 @settings_options
 def check(
-    references: Annotated[
-        Path, typer.Argument(help="A .bib, RIS or CSL-JSON file, or ids, one a line.")
-    ],
+    references: Annotated[Path, "A .bib, RIS or CSL-JSON file, or ids, one a line."],
+    *,
     index: Index = None,
     format: AsFormat = "table",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if an entry has a problem.")
-    ] = False,
-    *,
+    strict: Annotated[bool, "Exit with 1 if an entry has a problem."] = False,
     console: ConsoleOutput,
 ) -> None:
     """Compare your references with the corpus: retracted papers, other years, DOIs or titles, preprints, duplicates."""

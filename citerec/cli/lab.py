@@ -39,12 +39,9 @@ experiment = typer.Typer(
 @experiment.command()
 @settings_options
 def run(
-    files: Annotated[
-        list[Path], typer.Argument(help="Rows: TOML files; table.toml is skipped.")
-    ],
-    results: Annotated[Path, typer.Option(help="Folder of the results.")] = EXPERIMENTS
-    / "results",
+    files: Annotated[list[Path], "Rows: TOML files; table.toml is skipped."],
     *,
+    results: Annotated[Path, "Folder of the results."] = EXPERIMENTS / "results",
     console: ConsoleOutput,
 ) -> None:
     """Run rows of a table and compare their metrics with the expected values."""
@@ -84,11 +81,11 @@ def run(
 @experiment.command()
 @settings_options
 def table(
+    *,
     output: Annotated[
         Path,
-        typer.Option(help="The Markdown file; the LaTeX file has the suffix .tex."),
+        "The Markdown file; the LaTeX file has the suffix .tex.",
     ] = EXPERIMENTS / "TABLES.md",
-    *,
     console: ConsoleOutput,
 ) -> None:
     """Write the tables of all rows: their committed results and the published values."""
@@ -105,7 +102,7 @@ datasets = typer.Typer(
     no_args_is_help=True,
     help="The datasets of the literature: list, describe and fetch them.",
 )
-Name = Annotated[str, typer.Argument(help="A name from `citerec datasets list`.")]
+Name = Annotated[str, "A name from `citerec datasets list`."]
 
 
 @datasets.command(name="list")
@@ -146,28 +143,23 @@ def describe(name: Name, *, console: ConsoleOutput) -> None:
 @settings_options
 def fetch(
     name: Name,
+    *,
     output: Annotated[
         Path | None,
-        typer.Option(help="The folder to create; datasets/NAME by default."),
+        "The folder to create; datasets/NAME by default.",
     ] = None,
     source: Annotated[
         Path | None, typer.Option("--from", help="A folder that contains the files.")
     ] = None,
     without: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A dataset whose dev and test queries (scidocs: all papers) are dropped from the train queries."
-        ),
+        "A dataset whose dev and test queries (scidocs: all papers) are dropped from the train queries.",
     ] = None,
     archive: Annotated[
         bool,
-        typer.Option(
-            "--archive",
-            help="Fetch the complete archive if the single file is not available.",
-        ),
+        "Fetch the complete archive if the single file is not available.",
     ] = False,
     force: Force = False,
-    *,
     console: ConsoleOutput,
 ) -> None:
     """Fetch a dataset and convert it to the input of `citerec index`; an interrupted download is resumed."""
@@ -207,24 +199,16 @@ def _counted(record: "DatasetRecord") -> str:
 @settings_options
 def scidocs(
     *,
-    data: Annotated[
-        Path | None, typer.Option(help="The folder of the published SciDocs data.")
-    ] = None,
+    data: Annotated[Path | None, "The folder of the published SciDocs data."] = None,
     index: Index = None,
     encoder: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A model: a name, a hub id or a folder; may be repeated. With --index, default is the encoder of the "
-            "index. With --data, a folder of cls.jsonl, user-citation.jsonl and recomm.jsonl is read as precomputed "
-            "vectors."
-        ),
+        "A model: a name, a hub id or a folder; may be repeated. With --index, default is the encoder of the "
+        "index. With --data, a folder of cls.jsonl, user-citation.jsonl and recomm.jsonl is read as precomputed "
+        "vectors.",
     ] = None,
-    tasks: Annotated[
-        str | None, typer.Option(help="Comma-separated; all by default.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="A JSON file of all results.")
-    ] = None,
+    tasks: Annotated[str | None, "Comma-separated; all by default."] = None,
+    output: Annotated[Path | None, "A JSON file of all results."] = None,
     format: AsFormat = "table",
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of all samples and trainings.")

@@ -35,17 +35,13 @@ ADD = {
 def add(
     source: Annotated[
         Path,
-        typer.Argument(
-            help="zotero, for a Zotero that runs; its data folder; a .bib, .ris or CSL-JSON file; a folder of PDFs."
-        ),
+        "zotero, for a Zotero that runs; its data folder; a .bib, .ris or CSL-JSON file; a folder of PDFs.",
     ],
+    *,
     name: Annotated[
         str | None,
-        typer.Option(
-            help="The name of its index under indexes/; that of the source by default."
-        ),
+        "The name of its index under indexes/; that of the source by default.",
     ] = None,
-    *,
     config: Annotated[IndexOptions, ADD],
     console: ConsoleOutput,
 ) -> None:
@@ -73,9 +69,7 @@ def add(
 def update(
     name: Annotated[
         Path | None,
-        typer.Argument(
-            help="The index of the library; optional if indexes/ contains only one."
-        ),
+        "The index of the library; optional if indexes/ contains only one.",
     ] = None,
     *,
     console: ConsoleOutput,

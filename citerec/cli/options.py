@@ -22,25 +22,19 @@ from citerec.errors import BadInputError
 if TYPE_CHECKING:
     from citerec.index.folder import IndexFolder
 
-AsFormat = Annotated[
-    Literal["table", "json"], typer.Option("--format", help="The output format.")
-]
+AsFormat = Annotated[Literal["table", "json"], "The output format."]
 Index = Annotated[
     Path | None,
-    typer.Option(help="The index folder; optional if indexes/ contains only one."),
+    "The index folder; optional if indexes/ contains only one.",
 ]
-Split = Annotated[
-    str, typer.Option(help="The split of the queries: train, dev or test.")
-]
+Split = Annotated[str, "The split of the queries: train, dev or test."]
 Format = Annotated[
     str,
-    typer.Option(
-        help="auto recognises the format by content; or the name of one, such as canonical, bibtex or ris, or of "
-        "a reader that a package adds."
-    ),
+    "auto recognises the format by content; or the name of one, such as canonical, bibtex or ris, or of "
+    "a reader that a package adds.",
 ]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip invalid records.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace what exists.")]
+SkipBad = Annotated[bool, "Skip invalid records."]
+Force = Annotated[bool, "Replace what exists."]
 Ray = Annotated[
     str | None,
     typer.Option(
@@ -88,10 +82,11 @@ def under(table: str, flags: Flags) -> dict[str, str]:
 
 
 def settings_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of its parameters that are models.
+    """Give a command the options of its parameters that are models, and those that `Annotated[type, help]` declares.
 
     A parameter `Annotated[Model, flags]` has these options, else one for each field. An option that is not given leaves
-    the default of its field. A model with a method `read` is read from the file of `--config` and the options.
+    the default of its field. A model with a method `read` is read from the file of `--config` and the options. Of the
+    others, a positional parameter is an argument.
     """
     parameters: list[inspect.Parameter] = []
     options: dict[
@@ -103,7 +98,7 @@ def settings_options(function: Callable[..., None]) -> Callable[..., None]:
     ).parameters.items():
         kind, *more = get_args(parameter.annotation) or [parameter.annotation]
         if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            parameters.append(_described(parameter))
             continue
         models[name] = kind
         every = {f"--{field.replace('_', '-')}": field for field in kind.model_fields}
@@ -172,6 +167,19 @@ def _option(flag: str, field: FieldInfo) -> tuple[inspect.Parameter, bool]:
     return _keyword(
         flag.lstrip("-").replace("-", "_"), Annotated[annotation | None, info]
     ), off
+
+
+def _described(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return a parameter `Annotated[type, help]` as typer reads it: an option, or an argument if it is positional."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    metadata = getattr(parameter.annotation, "__metadata__", (None,))
+    if not isinstance(text := metadata[0], str):
+        return parameter.replace(kind=kind)
+    info: Any = typer.Argument(help=text)
+    if parameter.kind is kind:
+        info = typer.Option(f"--{parameter.name.replace('_', '-')}", help=text)
+    annotation = Annotated[get_args(parameter.annotation)[0], info]
+    return parameter.replace(kind=kind, annotation=annotation)
 
 
 def _keyword(name: str, annotation: Any) -> inspect.Parameter:

@@ -4,8 +4,6 @@ import os
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
 from citerec.bibliography.paper_list import decode
 from citerec.cli.console import ConsoleOutput
 from citerec.cli.options import MODEL, Index, settings_options, under
@@ -70,29 +68,21 @@ def serve(
     *,
     index: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="An index folder; may be repeated: requests choose by the folder's name, the first is the default."
-        ),
+        "An index folder; may be repeated: requests choose by the folder's name, the first is the default.",
     ] = None,
     settings: Annotated[ServeConfig, SERVE],
     access: Access,
     desk: Annotated[
         Path | None,
-        typer.Option(
-            help="A folder for the drafts of the page, as files; it opens by the address that is printed."
-        ),
+        "A folder for the drafts of the page, as files; it opens by the address that is printed.",
     ] = None,
     collect: Annotated[
         Path | None,
-        typer.Option(
-            help="A folder for corpora that the page collects around references; those in it are served, too."
-        ),
+        "A folder for corpora that the page collects around references; those in it are served, too.",
     ] = None,
     reranker: Annotated[
         list[str] | None,
-        typer.Option(
-            help="auto, none, a folder or hub id; if repeated, requests choose, the first is the default."
-        ),
+        "auto, none, a folder or hub id; if repeated, requests choose, the first is the default.",
     ] = None,
     config: Annotated[RecommendConfig, MODELS],
     console: ConsoleOutput,
@@ -146,7 +136,7 @@ def mcp(
     index: Index = None,
     transport: Annotated[
         Literal["stdio", "http"],
-        typer.Option(help="stdio for one assistant, which starts it, or http."),
+        "stdio for one assistant, which starts it, or http.",
     ] = "stdio",
     settings: Annotated[McpConfig, HTTP],
     access: Access,

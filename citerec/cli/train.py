@@ -61,8 +61,8 @@ class ModelOptions(RunOptions):
 @settings_options
 def train_encoder(
     ctx: typer.Context,
-    index: Index = None,
     *,
+    index: Index = None,
     options: ModelOptions,
     training: Annotated[EncoderTraining, FLAGS],
     console: ConsoleOutput,
@@ -87,8 +87,8 @@ def train_encoder(
 @settings_options
 def train_reranker(
     ctx: typer.Context,
-    index: Index = None,
     *,
+    index: Index = None,
     options: ModelOptions,
     training: Annotated[RerankerTraining, FLAGS],
     console: ConsoleOutput,
@@ -108,8 +108,8 @@ def train_reranker(
 @settings_options
 def train_ranker(
     ctx: typer.Context,
-    index: Index = None,
     *,
+    index: Index = None,
     options: ModelOptions,
     training: Annotated[RankerTraining, RANKER_FLAGS],
     console: ConsoleOutput,
@@ -148,8 +148,8 @@ def train_ranker(
 @settings_options
 def train(
     ctx: typer.Context,
-    index: Index = None,
     *,
+    index: Index = None,
     options: RunOptions,
     plan: Annotated[TrainPlan, PLAN_FLAGS],
     console: ConsoleOutput,

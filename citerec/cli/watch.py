@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from citerec.cli.console import ConsoleOutput, check_output, write_lines
 from citerec.cli.index import default_index
 from citerec.cli.options import open_named, settings_options
@@ -13,20 +11,14 @@ from citerec.collect.feed import WatchConfig
 
 @settings_options
 def watch(
-    corpus: Annotated[
-        Path, typer.Argument(help="The folder of a finished collection.")
-    ],
+    corpus: Annotated[Path, "The folder of a finished collection."],
     *,
-    query: Annotated[
-        list[Path], typer.Option(help="A file with a draft; may be repeated.")
-    ],
+    query: Annotated[list[Path], "A file with a draft; may be repeated."],
     index: Annotated[
         Path | None,
-        typer.Option(help="Its index; indexes/<corpus name> by default."),
+        "Its index; indexes/<corpus name> by default.",
     ] = None,
-    feed: Annotated[Path, typer.Option(help="The Atom feed to write.")] = Path(
-        "new-papers.atom"
-    ),
+    feed: Annotated[Path, "The Atom feed to write."] = Path("new-papers.atom"),
     config: WatchConfig,
     console: ConsoleOutput,
 ) -> None:
