@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, write_lines
+from citerec.cli.console import ConsoleOutput
 from citerec.cli.options import settings_options
 from citerec.collect.run import CollectOptions
 from citerec.display import shortened
@@ -92,8 +92,7 @@ def collect(
     except KeyboardInterrupt:
         console.log(f"what was fetched is kept in {folder}; the same command continues")
         raise
-    if not console.quiet:
-        write_lines(*summary(folder, report))
+    console.summary(*summary(folder, report))
 
 
 def read_references(

@@ -32,6 +32,11 @@ class ConsoleOutput(Settings):
         if not self.quiet:
             _echo(message)
 
+    def summary(self, *lines: str) -> None:
+        """Print lines on stdout, unless quiet."""
+        if not self.quiet:
+            write_lines(*lines)
+
     def detail(self, message: str) -> None:
         """Print a message if verbose."""
         if self.verbose:

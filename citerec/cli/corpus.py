@@ -99,8 +99,7 @@ def convert(
     opened = corpora.open_corpus(path, format, skip_bad=skip_bad)
     with console.progress(in_bytes="reading") as progress:
         collector = corpora.convert(opened, output, progress, console.log)
-    if not console.quiet:
-        write_lines(f"{output}  (from {opened.format})", *count_lines(collector.counts))
+    console.summary(f"{output}  (from {opened.format})", *count_lines(collector.counts))
     report_faults(collector.examples, opened.source.ignored, console)
 
 
@@ -125,9 +124,8 @@ def merge(
     opened = [open_corpus(path, skip_bad=skip_bad) for path in paths]
     with console.progress() as progress:
         counts, examples = merge_corpora(opened, output, progress, console.log)
-    if not console.quiet:
-        shown = {"papers", "citations", "outside"}
-        write_lines(f"{output}  ({len(paths)} corpora)", *count_lines(counts, shown))
+    shown = {"papers", "citations", "outside"}
+    console.summary(f"{output}  ({len(paths)} corpora)", *count_lines(counts, shown))
     ignored = [file for corpus in opened for file in corpus.source.ignored]
     report_faults(examples, ignored, console)
 
@@ -155,8 +153,7 @@ def sample(
         counts = draw(opened, output, n, seed, progress, console.log)
     if counts["papers"] < n:
         console.log(f"the corpus has only {counts['papers']:,} papers")
-    if not console.quiet:
-        write_lines(f"{output}", *count_lines(counts, counts))
+    console.summary(f"{output}", *count_lines(counts, counts))
 
 
 def count_lines(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from citerec.build.index import BuildConfig
 from citerec.build.vectors import EmbedConfig
-from citerec.cli.console import ConsoleOutput, write_lines
+from citerec.cli.console import ConsoleOutput
 from citerec.cli.corpus import index_lines, report_faults
 from citerec.cli.options import MODEL, Index, Ray, settings_options, under
 from citerec.config import DenseKind, setting
@@ -133,17 +133,13 @@ def index(
 
 def show_report(report: "BuildReport", console: ConsoleOutput) -> None:
     """Print what an index holds, and what was left out."""
-    if not console.quiet:
-        write_lines(
-            f"{report.index}  ({report.manifest.corpus['format']})",
-            *(
-                f"{count:>12,}  {name}"
-                for name, count in report.changes.items()
-                if count
-            ),
-            *index_lines(report.manifest.counts),
-        )
-    format_name = report.manifest.corpus.get("format", "")
+    format_name = report.manifest.corpus["format"]
+    changes = report.changes.items()
+    console.summary(
+        f"{report.index}  ({format_name})",
+        *(f"{count:>12,}  {name}" for name, count in changes if count),
+        *index_lines(report.manifest.counts),
+    )
     report_faults(report.examples, report.ignored, console, format_name)
 
 

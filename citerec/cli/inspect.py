@@ -93,10 +93,9 @@ def verify(*, index: Index = None, console: ConsoleOutput) -> None:
 
     path = find_index(index)
     manifest = verify_index(path)
-    if not console.quiet:
-        write_lines(
-            f"{path} is complete: {len(manifest.checksums)} files match their checksums"
-        )
+    console.summary(
+        f"{path} is complete: {len(manifest.checksums)} files match their checksums"
+    )
 
 
 @settings_options

@@ -183,8 +183,7 @@ def fetch(
         with console.progress() as progress:
             dropped = drop_train_queries(folder, other, progress)
         console.log(f"{dropped:,} train queries dropped: held-out papers of {other}")
-    if not console.quiet:
-        write_lines(f"{folder}  {_counted(record)}")
+    console.summary(f"{folder}  {_counted(record)}")
 
 
 def _counted(record: "DatasetRecord") -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, show, write_lines
+from citerec.cli.console import ConsoleOutput, show
 from citerec.cli.options import Index, open_named, settings_options
 from citerec.config import Settings, setting
 from citerec.train.settings import (
@@ -119,30 +119,21 @@ def train_ranker(
 
     with _training(index, "ranker", options, console, ctx) as (opened, how):
         report = train([opened], options.output, training, **how)
-    if not console.quiet:
-        after = next(iter(report.after.values()))
-        unused = options.output is None and not report.is_better
-        write_lines(
-            f"{report.output}",
-            f"{report.queries:>12,}  training queries",
-            *(
-                f"{after[name]:>12.4f}  {shown}; {report.before[name]:.4f} of the first stage"
-                for name, shown in (("f1@20", "dev F1@20"), ("mrr", "dev MRR"))
-            ),
-            *(
-                [f"{report.in_use:>12.4f}  dev F1@20 of the ranker in use"]
-                if report.in_use is not None
-                else []
-            ),
-            *(
-                [
-                    NOT_BETTER.format(
-                        f"the ranker in use; try it: --ranker {report.output}"
-                    )
-                ]
-                * unused
-            ),
-        )
+    after = next(iter(report.after.values()))
+    lines = [
+        f"{report.output}",
+        f"{report.queries:>12,}  training queries",
+        *(
+            f"{after[name]:>12.4f}  {shown}; {report.before[name]:.4f} of the first stage"
+            for name, shown in (("f1@20", "dev F1@20"), ("mrr", "dev MRR"))
+        ),
+    ]
+    if report.in_use is not None:
+        lines.append(f"{report.in_use:>12.4f}  dev F1@20 of the ranker in use")
+    if options.output is None and not report.is_better:
+        better = f"the ranker in use; try it: --ranker {report.output}"
+        lines.append(NOT_BETTER.format(better))
+    console.summary(*lines)
 
 
 @settings_options
@@ -217,12 +208,11 @@ def _summarise(
     """Print what a training of a transformer gave."""
     from citerec.train.trainer import is_first
 
-    if console.quiet or not is_first():
+    if not is_first():
         return
     first = report.history[0]
     best = report.best
-    unused = NOT_BETTER.format(stands_on) if best.dev else NOT_MEASURED
-    write_lines(
+    lines = [
         f"{report.output}",
         f"{report.queries:>12,}  train queries",
         f"{report.examples:>12,}  examples an epoch",
@@ -230,5 +220,7 @@ def _summarise(
             f"{value:>12.4f}  dev {name} (update {best.step:,}); {first.dev[name]:.4f} before"
             for name, value in best.dev.items()
         ),
-        *([unused] * (not report.is_better)),
-    )
+    ]
+    if not report.is_better:
+        lines.append(NOT_BETTER.format(stands_on) if best.dev else NOT_MEASURED)
+    console.summary(*lines)
