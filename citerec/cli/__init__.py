@@ -17,7 +17,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from citerec.cli.console import fail
+from citerec.cli.console import discard_stdout, fail
 from citerec.cli.options import default_map, refuse_empty_paths, settings_file
 from citerec.errors import CiterecError, ConfigError
 
@@ -163,7 +163,7 @@ def run(arguments: Sequence[str]) -> int:
     except typer.Exit as done:
         return done.exit_code
     except BrokenPipeError:  # the reader of stdout closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_stdout()
         return 0
     except KeyboardInterrupt as error:
         why = str(error) or "interrupted"

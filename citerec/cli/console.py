@@ -157,6 +157,11 @@ def write_result(text: str, output: Path | None = None) -> None:
     write_pieces([text], output)
 
 
+def discard_stdout() -> None:
+    """Discard what is left in the buffer of stdout, and what will be written to it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
     """Write a result piece by piece as it is produced, otherwise as `write_result`."""
     if output is None:
@@ -167,8 +172,7 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
             except BrokenPipeError:  # its reader wants no more, which is no error
                 raise
             except OSError as error:
-                # what is left in the buffer is discarded
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                discard_stdout()
                 raise OutputError(
                     f"cannot write standard output: {error.strerror}"
                 ) from error
