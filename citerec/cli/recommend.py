@@ -175,17 +175,7 @@ def recommend(
         write_pieces(text, shown.output)
     log_omitted(shown.format, lists, empty, len(drafts.queries), console)
     if shown.append:
-        append(lists[0], shown.append, ranks, console)
-
-
-def append(
-    found: "Recommendations",
-    file: Path,
-    ranks: Sequence[int] | None,
-    console: ConsoleOutput,
-) -> None:
-    """Add the papers of these ranks to a bibliography, and log what it has now."""
-    report_appended(found.append(file, pick=ranks), console)
+        report_appended(lists[0].append(shown.append, pick=ranks), console)
 
 
 def report_appended(done: "Appended", console: ConsoleOutput) -> None:
