@@ -256,8 +256,8 @@ class RecommendConfig(Settings):
         (), "More first-stage retrievers: names that installed packages register."
     )
     fuse: FuseConfig = FuseConfig()
-    # a string is `RerankConfig.model`
-    reranker: str | RerankConfig = "auto"
+    # a string is `RerankConfig.model`; see `rerank`
+    reranker: RerankConfig | str = "auto"
     ranker: str = setting(
         "auto",
         "The learning-to-rank model: a folder; none; auto: that of the index, else the package's.",
@@ -271,6 +271,12 @@ class RecommendConfig(Settings):
     few_queries: bool = (
         False  # the process ends after a few queries: prefer what opens faster
     )
+
+    @property
+    def rerank(self) -> RerankConfig:
+        """The settings of the reranker, whether they were given or its model alone."""
+        given = self.reranker
+        return RerankConfig(model=given) if isinstance(given, str) else given
 
     @model_validator(mode="after")
     def _ranker_is_used(self) -> Self:

@@ -172,14 +172,10 @@ def reranker_of(
     ConfigError as for `open_reranker`.
     """
     if reranker is not None:
-        requested = (
-            config.reranker
-            if isinstance(config.reranker, RerankConfig)
-            else RerankConfig()
-        )
+        requested = config.rerank
         opened = OpenReranker.of(index, reranker, requested.weight)
     else:
-        requested = choose_reranker(config.reranker, index)
+        requested = choose_reranker(config.rerank, index)
         if requested is None:
             return None
         if ranker and requested.weight is None and not ranker.reads_reranker:

@@ -127,7 +127,7 @@ class Recommender:
         self._log = log
         self._at_once = FEW_AT_ONCE if self.config.few_queries else AT_ONCE
         self.retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
-        named = getattr(self.config.reranker, "model", self.config.reranker)
+        named = self.config.rerank.model
         added = declared_features(
             (*self.retriever.retrievers, reranker or named), features
         )

@@ -59,6 +59,14 @@ def test_values_of_a_file_become_settings_and_a_fault_has_its_full_name() -> Non
         read_settings(RecommendConfig, {"bm25": {"k1": -1}}, "row.toml: ")
 
 
+def test_a_string_is_the_model_of_a_reranker() -> None:
+    deep = RerankConfig(model="scibert", depth=50)
+
+    assert RecommendConfig(reranker="scibert").rerank == RerankConfig(model="scibert")
+    assert RecommendConfig(reranker=deep).rerank == deep
+    assert RecommendConfig().rerank.model == "auto"
+
+
 def test_a_changed_copy_is_validated_again() -> None:
     config = RecommendConfig()
 

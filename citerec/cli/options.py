@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import StrEnum
 from functools import partial, wraps
 from pathlib import Path
+from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
@@ -139,12 +140,7 @@ def _field(kind: type[BaseModel], path: str) -> FieldInfo:
     field = kind.model_fields[table]
     if not rest:
         return field
-    [inner] = [
-        kind
-        for kind in (field.annotation, *get_args(field.annotation))
-        if isinstance(kind, type) and issubclass(kind, BaseModel)
-    ]
-    return _field(inner, rest)
+    return _field(_leaf(field.annotation), rest)
 
 
 def _option(flag: str, field: FieldInfo) -> tuple[inspect.Parameter, bool]:
@@ -189,18 +185,10 @@ def _keyword(name: str, annotation: Any) -> inspect.Parameter:
 
 
 def _leaf(annotation: Any) -> Any:
-    """Return the type that one option takes: of a union the enum, else its first type."""
+    """Return the type that one option takes: of `int | None` the first."""
     if get_origin(annotation) is tuple:
         return list[get_args(annotation)[0]]
-    members = [kind for kind in get_args(annotation) if kind is not type(None)]
-    if not members or get_origin(annotation) in (list, Literal):
-        return annotation
-    enums = [
-        member
-        for member in members
-        if isinstance(member, type) and issubclass(member, StrEnum)
-    ]
-    return _leaf((enums or members)[0])
+    return get_args(annotation)[0] if isinstance(annotation, UnionType) else annotation
 
 
 def refuse_empty_paths(command: Any) -> None:

@@ -110,12 +110,7 @@ def serve(
         )
     config = config.replace(few_queries=True)
     if reranker:
-        how = (
-            config.reranker
-            if isinstance(config.reranker, RerankConfig)
-            else RerankConfig()
-        )
-        config = config.replace(reranker=how.replace(model=reranker[0]))
+        config = config.replace(reranker=config.rerank.replace(model=reranker[0]))
     drafts = None if desk is None else Desk(desk)
     listening = bound(settings)
     load(hide_optional=True)  # before any thread imports a library that it hides

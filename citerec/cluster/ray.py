@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from warnings import catch_warnings, simplefilter
 
-from citerec.config import RerankConfig
 from citerec.encode.spec import Precision
 from citerec.errors import CiterecError, ClusterError, extra
 from citerec.files.arrays import Vectors, batched
@@ -217,19 +216,14 @@ def recommend_in_actors(
     """Yield what `Recommender.recommend_many` yields, from actors of `threads` processors; `progress` is not called."""
     config = recommender.config
     index = recommender.index
-    reranker = config.reranker
+    reranker = config.rerank
     opened = recommender.open_reranker
     if opened:
-        reranker = (
-            RerankConfig(model=reranker) if isinstance(reranker, str) else reranker
-        )
         # the depth as this process resolved it
         reranker = reranker.replace(depth=opened.depth, threads=threads)
         if reranker.device == "auto" and not config.few_queries:
             reranker = reranker.replace(device="cpu")
-    gpus = int(
-        isinstance(reranker, RerankConfig) and reranker.device.startswith("cuda")
-    )
+    gpus = int(reranker.device.startswith("cuda"))
     config = config.replace(
         reranker=reranker,
         bm25=config.bm25.replace(threads=threads),

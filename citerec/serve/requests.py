@@ -227,12 +227,8 @@ class RecommendRequest(BaseModel):
             )
         if name == "none" or (name == "auto" and not has_details):
             return start.replace(reranker=name, **changes)
-        base = (
-            start.reranker
-            if isinstance(start.reranker, RerankConfig)
-            else RerankConfig()
-        )
-        return start.replace(reranker=base.replace(model=name, **details), **changes)
+        chosen = start.rerank.replace(model=name, **details)
+        return start.replace(reranker=chosen, **changes)
 
 
 class ReadRequest(NamedTuple):
