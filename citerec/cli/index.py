@@ -10,7 +10,7 @@ from citerec.build.index import BuildConfig
 from citerec.build.vectors import EmbedConfig
 from citerec.cli.console import ConsoleOutput
 from citerec.cli.corpus import index_lines, report_faults
-from citerec.cli.options import MODEL, Index, Ray, settings_options, under
+from citerec.cli.options import MODEL, Index, Ray, open_named, settings_options, under
 from citerec.config import DenseKind, setting
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import CiterecError, ConfigError
@@ -168,9 +168,8 @@ def encode(
     """Encode the papers of an index again; the rest of the index is unchanged."""
     from citerec.build.vectors import embed_anew
     from citerec.encode.encoder import open_encoder
-    from citerec.index.folder import find_index, open_index
 
-    target = open_index(find_index(index)).path
+    target = open_named(index).path
     name = chosen_encoder(config.encoder, target, console.log)
     if name is None:
         raise ConfigError("there is no encoder; choose one with --encoder MODEL")

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from citerec.bibliography.paper_list import decode
 from citerec.cli.console import ConsoleOutput
-from citerec.cli.options import MODEL, Index, settings_options, under
-from citerec.config import RecommendConfig, RerankConfig, Settings, setting
+from citerec.cli.options import MODEL, Index, open_named, settings_options, under
+from citerec.config import RecommendConfig, Settings, setting
 from citerec.corpus.contents import stated_lines
 from citerec.errors import BadInputError, ConfigError, extra
 from citerec.files.reading import read_whole
@@ -144,14 +144,12 @@ def mcp(
         from citerec.serve.app import serve as run
         from citerec.serve.mcp import http_app, run_stdio
         from citerec.serve.service import Service
-    from citerec.index.folder import find_index, open_index
 
     is_http = transport == "http"
     if not is_http and (settings.model_fields_set or access.model_fields_set):
         raise ConfigError("options of host, port and tokens are for --transport http")
     checked = access.checked(settings) if is_http else settings
-    path = find_index(index)
-    open_index(path)  # a wrong one is an error at once, not of the first call
+    path = open_named(index).path  # a wrong one is an error now, not of the first call
     configs = {path.name: config.replace(few_queries=True)}
 
     def open_service() -> Service:
