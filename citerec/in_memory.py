@@ -54,9 +54,7 @@ def from_papers(
         IndexExistsError: If an index is at `path`.
         ModelError: If there is no such encoder.
     """
-    build = BuildConfig(
-        format="canonical", encoder=None if encoder == "none" else encoder
-    )
+    build = BuildConfig(format="canonical", encoder=encoder)
     on_close = None
     with TemporaryDirectory(prefix="citerec-") as folder, ExitStack() as on_error:
         corpus = Path(folder, "papers.jsonl")

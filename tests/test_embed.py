@@ -94,6 +94,16 @@ def small_shards(monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setattr(embed, "SHARD", 3)
 
 
+def test_auto_keeps_the_encoder_of_an_index_that_is_replaced(
+    build: Build, tiny: str
+) -> None:
+    build(PAPERS, encoder=tiny)
+
+    again = build(PAPERS, encoder="auto", force=True)
+
+    assert again.encoder.source == tiny
+
+
 def test_an_interrupted_first_shard_leaves_nothing(build: Build, tiny: str) -> None:
     index = build(PAPERS)
 

@@ -44,9 +44,10 @@ from citerec.corpus.readers import (
     sha256_of,
 )
 from citerec.encode.encoder import Encoder, open_encoder, reopen
-from citerec.encode.models import AUTO, auto_encoder
-from citerec.encode.spec import EncodeConfig
+from citerec.encode.models import AUTO, auto_encoder, recorded_folder
+from citerec.encode.spec import EncodeConfig, Fingerprint
 from citerec.errors import (
+    CiterecError,
     ConfigError,
     EncoderMismatchError,
     IndexDamagedError,
@@ -77,6 +78,7 @@ from citerec.index.folder import (
     check_path,
     checksums,
     open_index,
+    read_manifest,
     write_manifest,
 )
 from citerec.index.graph import (
@@ -131,7 +133,7 @@ class BuildConfig(EmbedConfig):
         "A table of retracted papers in CSV, as Retraction Watch publishes it: they are marked.",
     )
     encoder: str | None = (
-        None  # name, hub id, folder or auto; None for an index without vectors
+        None  # name, hub id, folder or auto; None or none for BM25 alone
     )
     encode: EncodeConfig = EncodeConfig()
     add_cited: int = setting(
@@ -184,8 +186,7 @@ def build_index(
     source = check_inputs(Path(corpus), index, force=config.force)
     builders(config.retrievers)  # before anything is read
     encoder = None
-    if config.encoder:
-        name = auto_encoder(log) if config.encoder == AUTO else config.encoder
+    if name := chosen_encoder(config.encoder, index, log):
         encoder = open_encoder(name, config.encode, base=index, log=log)
     with locked(index), building(index) as folder:
         # another build may have finished in between
@@ -219,6 +220,8 @@ def grow_index(
         ConfigError: If ids to remove are not in the index and `skip_bad` is not set, or no paper would be left.
         CiterecError: As `build_index` raises.
     """
+    if config.encoder == AUTO:  # that of the index
+        config = config.replace(encoder=None)
     source = find_source(corpus) if corpus else None
     before = open_index(index)  # before anything is locked or written
     builders(config.retrievers or before.plugins)
@@ -243,6 +246,20 @@ def grow_index(
         )
     forget_vectors(index)
     return report
+
+
+def chosen_encoder(named: str | None, index: Path, log: Log = no_log) -> str | None:
+    """Return the encoder that a name stands for, None for BM25 alone; `auto` is that of an index that is there."""
+    if named != AUTO:
+        return None if named == "none" else named
+    try:
+        recorded = read_manifest(index).settings.get("encoder")
+    except CiterecError:  # there is no readable index
+        recorded = None
+    if not recorded:
+        return auto_encoder(log)
+    source = Fingerprint(**recorded).source
+    return str(recorded_folder(source, base=index) or source)
 
 
 def _is_unchanged(index: IndexFolder, source: Source, config: BuildConfig) -> bool:

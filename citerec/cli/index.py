@@ -13,8 +13,7 @@ from citerec.cli.corpus import index_lines, report_faults
 from citerec.cli.options import MODEL, Index, Ray, open_named, settings_options, under
 from citerec.config import DenseKind, setting
 from citerec.encode.spec import EncodeConfig
-from citerec.errors import CiterecError, ConfigError
-from citerec.types import Log
+from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
     from citerec.build.index import BuildReport
@@ -103,7 +102,6 @@ def index(
                 "leave them out to change one"
             )
         target = named if named and named.is_dir() else find_index(index)
-        encoder = None if config.encoder == "auto" else config.encoder
     else:
         if corpus is None or named is None:
             raise ConfigError(
@@ -111,12 +109,11 @@ def index(
             )
         target = named
         check_inputs(corpus, target, force=config.force)  # before Ray starts
-        encoder = chosen_encoder(config.encoder, target, console.log)
     with (
         encode_where(target, ray, console) as elsewhere,
         console.progress(in_bytes="reading") as progress,
     ):
-        config = config.replace(encoder=encoder, elsewhere=elsewhere)
+        config = config.replace(elsewhere=elsewhere)
         if corpus and not changes:
             report = build_index(corpus, target, config, progress, console.log)
         else:
@@ -166,6 +163,7 @@ def encode(
     console: ConsoleOutput,
 ) -> None:
     """Encode the papers of an index again; the rest of the index is unchanged."""
+    from citerec.build.index import chosen_encoder
     from citerec.build.vectors import embed_anew
     from citerec.encode.encoder import open_encoder
 
@@ -181,24 +179,6 @@ def encode(
     ):
         embed_anew(target, model, config.replace(elsewhere=elsewhere), progress)
     console.log(f"{target}: encoded by {model.fingerprint}")
-
-
-def chosen_encoder(named: str | None, target: Path, log: Log) -> str | None:
-    """Return the encoder to use, None for BM25 alone; `auto` is that of an existing index, if there is one."""
-    from citerec.encode.models import AUTO, auto_encoder, recorded_folder
-    from citerec.encode.spec import Fingerprint
-    from citerec.index.folder import read_manifest
-
-    if named != AUTO:
-        return None if named == "none" else named
-    try:
-        recorded = read_manifest(target).settings.get("encoder")
-    except CiterecError:  # there is no readable index
-        recorded = None
-    if not recorded:
-        return auto_encoder(log)
-    source = Fingerprint(**recorded).source
-    return str(recorded_folder(source, base=target) or source)
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from citerec.cli.console import ConsoleOutput, write_lines
 from citerec.cli.corpus import report_faults
 from citerec.cli.index import (
     IndexOptions,
-    chosen_encoder,
     default_index,
     show_report,
 )
@@ -52,12 +51,11 @@ def add(
 
     index = INDEXES / name if name else default_index(source)
     check_target(index, force=config.force)
-    encoder = chosen_encoder(config.encoder, index, console.log)
     with console.progress(in_bytes="reading") as progress:
         if str(source) == ZOTERO and not source.exists():
             source = CORPORA / index.name
             fetch_library(source, progress)
-        config = config.replace(encoder=encoder, skip_bad=True)
+        config = config.replace(skip_bad=True)
         if source.is_dir():  # PDFs are read beside records, too
             config = config.replace(format="library")
         report = build_index(source, index, config, progress, console.log)
