@@ -87,8 +87,7 @@ def open_corpus(
 ) -> Corpus:
     """Find the files of a corpus and detect its format; BadInputError if there is none."""
     source = find_source(path)
-    name = detect_format(source) if format_name == "auto" else format_name
-    return Corpus(source, name, skip_bad)
+    return Corpus(source, detect_format(source, format_name), skip_bad)
 
 
 # --- Counting

@@ -416,9 +416,7 @@ def _build(
             add_cited=config.add_cited,
             workers=config.encode.threads or source.workers,
         )
-        format_name = config.format
-        if format_name == "auto":
-            format_name = detect_format(source)
+        format_name = detect_format(source, config.format)
         records = read_papers(
             source, format_name, byte_progress(source, progress), log, folder
         )

@@ -106,8 +106,13 @@ def _format_of(file: Path, head: bytes) -> str | None:
     return content.format if is_known else None
 
 
-def detect_format(source: Source) -> str:
-    """Return the name of the format of a corpus, by its first file of a known one; BadInputError if none is."""
+def detect_format(source: Source, stated: str = "auto") -> str:
+    """Return the stated format of a corpus, for `auto` that of its first file of a known one.
+
+    BadInputError if no file is of a known one.
+    """
+    if stated != "auto":
+        return stated
     unknown: dict[Path, bytes] = {}  # a dump may begin with files that are not needed
     for file in source.files:
         head = head_of(file)
