@@ -440,12 +440,13 @@ def _build(
         progress("finishing", 0, 2)
         if old:
             _merge(folder, part, old, places, collector)
-        _write_tables(folder, part, old, places, collector)
-        splits = _write_splits(folder, source, old, collector)
+        papers = Papers(folder / PAPERS)
+        _write_tables(folder, part, papers, old, places, collector)
+        splits = _write_splits(folder, papers, source, old, collector)
         progress("finishing", 1, 2)
         collector.counts["bm25_tokens"] = tokens.result()
         if (folder / CONTEXTS).is_dir():
-            collector.counts.update(_write_contexts(folder, collector))
+            collector.counts.update(_write_contexts(folder, papers, collector))
         progress("finishing", 2, 2)
     vectors: Json = {"encoder": None}
     if encoder:
@@ -600,10 +601,12 @@ def _merge(
     collector.rows = {docid: row for row, docid in enumerate(ids)}
 
 
-def _write_contexts(folder: Path, collector: RecordCounter) -> dict[str, int]:
+def _write_contexts(
+    folder: Path, papers: Papers, collector: RecordCounter
+) -> dict[str, int]:
     """Write what finds the contexts of the papers; return their number and that of their tokens."""
     link_contexts(folder / CONTEXTS, collector.rows)
-    contexts = open_contexts(folder / CONTEXTS, Papers(folder / PAPERS).years)
+    contexts = open_contexts(folder / CONTEXTS, papers.years)
     with Bm25Builder(contexts.path) as bm25:
         for numbers in batched(range(len(contexts)), BATCH):
             bm25.add([*ContextTexts(contexts).at(numbers).values()])
@@ -633,20 +636,19 @@ def _changed_corpus(old: IndexFolder, added: Json, removed: Set[str]) -> Json:
 def _write_tables(
     folder: Path,
     part: Path,
+    papers: Papers,
     old: IndexFolder | None,
     places: Rows,
     collector: RecordCounter,
 ) -> None:
     """Write tables, graph and the order of docids; count the papers. Those that were added are removed from `part`."""
-    years = Papers(folder / PAPERS).years
-    graph = write_graph(folder / CITATIONS, collector.rows, years)
-    counts = Papers(folder / PAPERS).counts()
+    graph = write_graph(folder / CITATIONS, collector.rows, papers.years)
     stated = open_table(folder / CITATIONS / REFERENCES, STATED)
-    counts["with_citations"] = len(stated)
     # a counter would add them
-    collector.counts = Counter({**collector.counts, **counts, **graph})
-    added = Papers(part / PAPERS)
-    first = len(collector.rows) - len(added)
+    counts = {**collector.counts, **papers.counts(), **graph}
+    collector.counts = Counter({**counts, "with_citations": len(stated)})
+    added = Papers(part / PAPERS) if old else papers
+    first = len(papers) - len(added)
     write_tables(folder, added, first, old.papers.lookup if old else None, places)
     if old:
         shutil.rmtree(part)
@@ -660,6 +662,7 @@ def _write_tables(
 
 def _write_splits(
     folder: Path,
+    papers: Papers,
     source: Source | None,
     old: IndexFolder | None,
     collector: RecordCounter,
@@ -674,15 +677,13 @@ def _write_splits(
         stored = shipped_queries(source.folder)
         splits = stored.splits if stored else shipped_splits(source.folder)
         origin = "by year, 80/10/10" if splits is None else "shipped"
-        ids = list(collector.rows)
-        graph = open_graph(folder / CITATIONS, len(ids))
-        years = Papers(folder / PAPERS).years
-        splits = splits or split_by_year(ids, years, graph)
+        graph = open_graph(folder / CITATIONS, len(papers))
+        splits = splits or split_by_year([*collector.rows], papers.years, graph)
     write_splits(folder / SPLITS_FOLDER, splits)
     if stored:
-        known = Papers(folder / PAPERS, open_lookup(folder))
+        papers.lookup = open_lookup(folder)
         unmatched = [replace(query, corpus_ids=()) for query in stored.queries.values()]
-        queries = {query.id: query for query, _ in recognise(unmatched, known)}
+        queries = {query.id: query for query, _ in recognise(unmatched, papers)}
         write_queries(folder / SPLITS_FOLDER, replace(stored, queries=queries))
         collector.counts["recognised_queries"] = sum(
             bool(q.corpus_ids) for q in queries.values()
