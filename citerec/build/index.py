@@ -311,12 +311,8 @@ def update_index(
         report = _build(
             folder, index, config, source, None, set(), encoder, progress, log, old
         )
-        changes = _differences(old.papers, Papers(folder / PAPERS))
-        corpus = report.manifest.corpus | {"update": changes}
-        manifest = replace(report.manifest, corpus=corpus)
-        write_manifest(folder, manifest)
     forget_vectors(index)
-    return replace(report, manifest=manifest, changes=changes)
+    return report
 
 
 def _differences(old: Papers, new: Papers) -> dict[str, int]:
@@ -400,7 +396,7 @@ def _build(
 ) -> BuildReport:
     """Build an index in a folder, from the papers of a corpus and then those of an old index that stay.
 
-    `known` is an index whose vectors are used.
+    `known` is an index whose vectors are used; if it is not `old`, the new one replaces it.
     """
     retracted = (
         read_retracted(config.retracted) if config.retracted else frozenset[str]()
@@ -470,6 +466,9 @@ def _build(
         gone = len(keep) - kept - replaced
         changes = {"added": added - replaced, "replaced": replaced, "removed": gone}
         corpus = _changed_corpus(old, corpus, removed)
+    elif known:
+        changes = _differences(known.papers, papers)
+        corpus["update"] = changes
     manifest = Manifest(
         name=Path(realpath(index)).name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -486,7 +485,6 @@ def _build(
         },
         checksums=checksums(folder),
     )
-    write_manifest(folder, manifest)
     manifest = _with_plugins(
         folder, manifest, config.retrievers or (old.plugins if old else ())
     )
@@ -497,7 +495,8 @@ def _build(
 
 
 def _with_plugins(folder: Path, manifest: Manifest, names: Sequence[str]) -> Manifest:
-    """Let retrievers of other packages write what they read; return the manifest with it."""
+    """Write the manifest; then let retrievers of other packages write what they read. Return the manifest with it."""
+    write_manifest(folder, manifest)
     if not names:
         return manifest
     for name, retriever in builders(names).items():
