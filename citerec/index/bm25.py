@@ -428,13 +428,8 @@ def _loop_over_documents() -> Any:
     add = _method(_WRITER, "addDocument", "(Ljava/lang/Iterable;)J")
     add = add.asType(_signature(f"(L{_WRITER};L{_DOCUMENT};)V"))
     kinds = [_INPUT, *[_FIELD] * 3, _WRITER, _DOCUMENT]
-    arguments = _signature(f"({''.join(f'L{kind};' for kind in kinds)})V")
-    steps = handles.permuteArguments(add, arguments, 4, 5)
-    for place, step in ((3, set_text), (2, set_bytes), (1, set_text)):
-        steps = handles.foldArguments(
-            steps, handles.permuteArguments(step, arguments, place, 0)
-        )
-    return _repeated(steps, *map(_type, kinds))
+    steps = ((set_text, 1, 0), (set_bytes, 2, 0), (set_text, 3, 0), (add, 4, 5))
+    return _repeated(_in_turn(kinds, *steps), kinds)
 
 
 @lru_cache(2**14)
@@ -497,8 +492,6 @@ def _loop_over_terms() -> Any:
 
     For each term: its text, its number of documents, and then each document and its frequency.
     """
-    output = _type(_OUTPUT)
-    term = _type(_BYTES)
     handles = _handles()
     write_int = _method(_OUTPUT, "writeInt", "(I)V")
     write_text = _method(_OUTPUT, "writeString", f"(L{_STRING};)V")
@@ -510,25 +503,13 @@ def _loop_over_terms() -> Any:
         postings, 2, java_class("java.lang.Integer")(_WITH_FREQS)
     )
     postings = handles.insertArguments(postings, 1, None)
-    # (term, terms, texts), (terms, texts, dfs), (terms, texts, dfs, docs, freqs)
-    swapped = _signature(f"(L{_TERMS};L{_OUTPUT};)V")
-    spelt = _signature(f"(L{_BYTES};L{_TERMS};L{_OUTPUT};)V")
     write_term = handles.collectArguments(write_text, 1, spelling)
-    write_term = handles.permuteArguments(write_term, spelt, 2, 0)
     write_df = handles.collectArguments(write_int, 1, df)
-    write_df = handles.permuteArguments(write_df, swapped, 1, 0)
-    write_df = handles.dropArguments(write_df, 1, output)
     write_postings = handles.collectArguments(_loop_over_postings(), 3, postings)
     write_postings = handles.collectArguments(write_postings, 0, df)
-    kind = _signature(f"(L{_TERMS};L{_OUTPUT};L{_OUTPUT};)V")
-    write_postings = handles.permuteArguments(write_postings, kind, 0, 1, 2, 0)
-    write_postings = handles.dropArguments(write_postings, 1, output, output)
-    write_rest = handles.foldArguments(write_postings, write_df)
-    one_term = handles.foldArguments(
-        handles.dropArguments(write_rest, 0, term), write_term
-    )
-    following = handles.dropArguments(next_term, 1, *[output] * 4)
-    body = handles.foldArguments(handles.dropArguments(following, 0, term), one_term)
+    kinds = [_BYTES, _TERMS, *[_OUTPUT] * 4]
+    steps = ((write_term, 2, 0), (write_df, 3, 1), (write_postings, 1, 4, 5, 1))
+    body = _in_turn(kinds, *steps, (next_term, 1))
     has_term = handles.publicLookup().findStatic(
         _type("java/util/Objects"), "nonNull", _signature("(Ljava/lang/Object;)Z")
     )
@@ -538,24 +519,35 @@ def _loop_over_terms() -> Any:
 
 def _loop_over_postings() -> Any:
     """Return a handle that writes the postings of a term: (count, docs, freqs, postings) -> nothing."""
-    output = _type(_OUTPUT)
-    postings = _type(_DOCS)
     handles = _handles()
     write_int = _method(_OUTPUT, "writeInt", "(I)V")
     write_doc = handles.collectArguments(write_int, 1, _method(_DOCS, "nextDoc", "()I"))
     write_freq = handles.collectArguments(write_int, 1, _method(_DOCS, "freq", "()I"))
-    both = handles.foldArguments(
-        handles.dropArguments(write_freq, 0, output),
-        handles.dropArguments(write_doc, 1, output),
-    )
-    return _repeated(both, output, output, postings)
+    kinds = [_OUTPUT, _OUTPUT, _DOCS]
+    return _repeated(_in_turn(kinds, (write_doc, 0, 2), (write_freq, 1, 2)), kinds)
 
 
-def _repeated(body: Any, *kinds: Any) -> Any:
+def _in_turn(kinds: Sequence[str], *steps: tuple[Any, ...]) -> Any:
+    """Return a handle with arguments of some kinds that takes steps in turn; it returns what the last one does.
+
+    A step is a handle and the places of its arguments; all but the last return nothing.
+    """
+    handles = _handles()
+    arguments = _signature(f"({''.join(f'L{kind};' for kind in kinds)})V")
+    body: Any = None
+    for step, *places in reversed(steps):
+        kind = arguments.changeReturnType(step.type().returnType())
+        kind = as_type("java.lang.invoke.MethodType", kind)
+        placed = handles.permuteArguments(step, kind, *places)
+        body = placed if body is None else handles.foldArguments(body, placed)
+    return body
+
+
+def _repeated(body: Any, kinds: Sequence[str]) -> Any:
     """Return a handle that calls `body` as often as its first argument states: (count, ...) -> nothing."""
     integer = java_class("java.lang.Integer").TYPE
     handles = _handles()
-    count = handles.dropArguments(handles.identity(integer), 1, *kinds)
+    count = handles.dropArguments(handles.identity(integer), 1, *map(_type, kinds))
     # before its arguments, the body of a loop receives the number of the round and the count
     return handles.countedLoop(
         count, None, handles.dropArguments(body, 0, integer, integer)
