@@ -221,7 +221,7 @@ class Bm25Builder:
         """
         self._index = index
         self._rows: list[int] = []  # of the papers with text
-        self._papers = papers
+        self._papers = 0
         if old:
             self._rows = open_array(old / ROWS, np.int32).tolist()
             for file in old.iterdir():
@@ -361,9 +361,12 @@ def open_reader(folder: Path) -> Any:
 
 
 def _directory(folder: Path) -> Any:
-    path = java_class("java.nio.file.Paths").get(str(folder.absolute()))
-    directory = java_class("org.apache.lucene.store.FSDirectory").open(path)
+    directory = java_class("org.apache.lucene.store.FSDirectory").open(_path(folder))
     return as_type("org.apache.lucene.store.Directory", directory)
+
+
+def _path(path: Path) -> Any:
+    return java_class("java.nio.file.Paths").get(str(path.absolute()))
 
 
 # An index has millions of documents and terms, and a call from Python into Java takes a microsecond or more: so their
@@ -449,35 +452,23 @@ def _read_postings(reader: Any, folder: Path) -> _Listed:
         none = np.zeros(0, np.int32)
         return [], none, none, none
     context = java_class("org.apache.lucene.store.IOContext").DEFAULT
-    outputs = [_directory(folder).createOutput(name, context) for name in "tdpf"]
+    texts = java_class("java.nio.file.Files").newBufferedWriter(_path(folder / "t"))
+    numbers = [_directory(folder).createOutput(name, context) for name in "dpf"]
+    outputs = [texts, *numbers]
     try:
         _loop_over_terms().invokeWithArguments(terms.iterator(), *outputs)
     finally:
         for output in outputs:
             output.close()
     dfs, docs, freqs = (np.memmap(folder / name, "<i4", "r") for name in "dpf")
-    return _read_texts((folder / "t").read_bytes()), dfs, docs, freqs
-
-
-def _read_texts(raw: bytes) -> list[bytes]:
-    """Return texts of less than 2**14 bytes that Lucene wrote, each after its length as `_length` returns it."""
-    texts: list[bytes] = []
-    place = 0
-    while place < len(raw):
-        length = raw[place]
-        place = place + 1
-        if length > 0x7F:
-            length = length & 0x7F | raw[place] << 7
-            place = place + 1
-        texts.append(raw[place : place + length])
-        place += length
-    return texts
+    return (folder / "t").read_bytes().splitlines(), dfs, docs, freqs
 
 
 _LUCENE = "org/apache/lucene/"
 _STRING = "java/lang/String"
 _BYTES = f"{_LUCENE}util/BytesRef"
 _INPUT = f"{_LUCENE}store/DataInput"
+_TEXTS = "java/io/BufferedWriter"
 _OUTPUT = f"{_LUCENE}store/DataOutput"
 _FIELD = f"{_LUCENE}document/Field"
 _DOCUMENT = f"{_LUCENE}document/Document"
@@ -488,13 +479,14 @@ _WITH_FREQS = 8  # PostingsEnum.FREQS
 
 
 def _loop_over_terms() -> Any:
-    """Return a handle that writes the postings of all terms: (terms, 4 outputs) -> the end of the terms.
+    """Return a handle that writes the postings of all terms: (terms, texts, 3 outputs) -> the end of the terms.
 
-    For each term: its text, its number of documents, and then each document and its frequency.
+    For each term: its text as a line, its number of documents, and then each document and its frequency.
     """
     handles = _handles()
     write_int = _method(_OUTPUT, "writeInt", "(I)V")
-    write_text = _method(_OUTPUT, "writeString", f"(L{_STRING};)V")
+    write_text = _method(_TEXTS, "write", f"(L{_STRING};)V")
+    end_line = _method(_TEXTS, "newLine", "()V")
     next_term = _method(_TERMS, "next", f"()L{_BYTES};")
     spelling = _method(_BYTES, "utf8ToString", f"()L{_STRING};")
     df = _method(_TERMS, "docFreq", "()I")
@@ -507,9 +499,14 @@ def _loop_over_terms() -> Any:
     write_df = handles.collectArguments(write_int, 1, df)
     write_postings = handles.collectArguments(_loop_over_postings(), 3, postings)
     write_postings = handles.collectArguments(write_postings, 0, df)
-    kinds = [_BYTES, _TERMS, *[_OUTPUT] * 4]
-    steps = ((write_term, 2, 0), (write_df, 3, 1), (write_postings, 1, 4, 5, 1))
-    body = _in_turn(kinds, *steps, (next_term, 1))
+    body = _in_turn(
+        [_BYTES, _TERMS, _TEXTS, *[_OUTPUT] * 3],
+        (write_term, 2, 0),
+        (end_line, 2),
+        (write_df, 3, 1),
+        (write_postings, 1, 4, 5, 1),
+        (next_term, 1),
+    )
     has_term = handles.publicLookup().findStatic(
         _type("java/util/Objects"), "nonNull", _signature("(Ljava/lang/Object;)Z")
     )
