@@ -419,8 +419,7 @@ def _build(
         corpus["path"] = fsencode(source.path).decode(errors="replace")
         corpus["format"] = format_name
 
-    before = (old.bm25, len(old.papers)) if old else (None, 0)
-    with Bm25Builder(folder, *before) as bm25:
+    with Bm25Builder(folder, old) as bm25:
         keep, replaced = _write_papers(part, records, collector, bm25, old, removed)
         added = len(collector.rows)
         kept = int(np.count_nonzero(keep))

@@ -43,7 +43,7 @@ from citerec.files.arrays import (
     save_array,
 )
 from citerec.files.atomic import link
-from citerec.index.folder import BM25
+from citerec.index.folder import BM25, IndexFolder
 from citerec.index.java import as_type, is_java_exception, java_class, leave_thread
 from citerec.text import contents
 from citerec.types import Paper
@@ -214,17 +214,15 @@ class Bm25Builder:
     that grows are linked.
     """
 
-    def __init__(self, index: Path, old: Path | None = None, papers: int = 0) -> None:
-        """Start to open Lucene's writer in the folder of an index.
-
-        `old` is the `bm25/` of an index of so many papers, whose documents come first.
-        """
+    def __init__(self, index: Path, old: IndexFolder | None = None) -> None:
+        """Start to open Lucene's writer in the folder of an index; the documents of `old` come first."""
         self._index = index
         self._rows: list[int] = []  # of the papers with text
         self._papers = 0
         if old:
-            self._rows = open_array(old / ROWS, np.int32).tolist()
-            for file in old.iterdir():
+            self._papers = len(old.papers)
+            self._rows = open_array(old.bm25 / ROWS, np.int32).tolist()
+            for file in old.bm25.iterdir():
                 if file.name != ROWS:
                     link(file, index / BM25 / file.name)
         self._pool = ThreadPoolExecutor(1)
