@@ -608,7 +608,7 @@ def _write_contexts(
     with Bm25Builder(contexts.path) as bm25:
         for numbers in batched(range(len(contexts)), BATCH):
             bm25.add([*ContextTexts(contexts).at(numbers).values()])
-        tokens = bm25.finish().result()
+        tokens = bm25.finish(contexts.id_rank).result()
     return {CONTEXTS: len(contexts), "contexts_tokens": tokens}
 
 

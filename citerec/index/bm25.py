@@ -275,16 +275,13 @@ class Bm25Builder:
         self._papers += len(papers)
         self._start(lambda: self._add_all(documents))
 
-    def finish(self, places: Rows | None = None) -> "Future[int]":
+    def finish(self, places: Rows) -> "Future[int]":
         """Start to complete Lucene's index and to store its postings; the result is the number of tokens.
 
         `places` holds the row of each paper of the old index, -1 if it was removed, and of each that was added.
         """
-        rows = np.array(self._rows, np.int32)
-        if places is not None:
-            rows = places[rows]
-            rows = rows[rows >= 0]
-        return self._start(lambda: self._finish(rows))
+        rows = places[np.array(self._rows, np.int32)]
+        return self._start(lambda: self._finish(rows[rows >= 0]))
 
     def _start(self, work: Callable[[], Any]) -> "Future[Any]":
         """Start some work of Lucene; OutputError if that before it failed."""
