@@ -253,14 +253,15 @@ class Bm25Builder:
 
     def remove(self, docids: Sequence[str]) -> None:
         """Remove the documents of papers of the old index, before others of the same ids are added."""
-        self._start(lambda: self._remove(docids))
 
-    def _remove(self, docids: Sequence[str]) -> None:
-        for docid in docids:
-            term = java_class("org.apache.lucene.index.Term")(ID, docid)
-            query = java_class("org.apache.lucene.search.TermQuery")(term)
-            query = as_type("org.apache.lucene.search.Query", query)
-            self._writer.deleteDocuments(query)
+        def delete() -> None:
+            for docid in docids:
+                term = java_class("org.apache.lucene.index.Term")(ID, docid)
+                query = java_class("org.apache.lucene.search.TermQuery")(term)
+                query = as_type("org.apache.lucene.search.Query", query)
+                self._writer.deleteDocuments(query)
+
+        self._start(delete)
 
     def add(self, papers: Sequence[Paper]) -> None:
         """Add the papers of the next rows; those without text get no document.
