@@ -69,23 +69,17 @@ def read_record(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def indented_json(content: Any) -> bytes:
-    """Return a value as indented JSON, which ends with a newline."""
-    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+def indented_json(content: Any, option: int = 0) -> bytes:
+    """Return a value as indented JSON, which ends with a newline; `option` is a further one of orjson."""
+    layout = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    return orjson.dumps(content, option=layout | option)
 
 
 def sealed(content: Mapping[str, Any]) -> bytes:
     """Return a record as JSON with its seal, the sha256 of the rest; the same content gives the same bytes."""
-
-    def serialised(values: Mapping[str, Any]) -> bytes:
-        return (
-            orjson.dumps(values, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
-            + b"\n"
-        )
-
-    return serialised(
-        {**content, "seal": hashlib.sha256(serialised(content)).hexdigest()}
-    )
+    rest = indented_json(content, orjson.OPT_SORT_KEYS)
+    seal = hashlib.sha256(rest).hexdigest()
+    return indented_json({**content, "seal": seal}, orjson.OPT_SORT_KEYS)
 
 
 def sha256_of(path: Path) -> str:
@@ -94,15 +88,17 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def checksums_of(folder: Path, names: Collection[str]) -> dict[str, str]:
-    """Return the sha256 of files of a folder, by name."""
-    ordered = sorted(names)
+def checksums_of(folder: Path, *but: str) -> dict[str, str]:
+    """Return the sha256 of the files of a folder, by name; those of some of its entries are left out."""
+    names = [
+        name
+        for name, kind in entries(folder)
+        if kind == "file" and name.split("/")[0] not in but
+    ]
+    names.sort()
     with ThreadPoolExecutor(4) as pool:  # hashing releases Python's lock
-        return dict(
-            zip(
-                ordered, pool.map(sha256_of, map(folder.joinpath, ordered)), strict=True
-            )
-        )
+        sums = pool.map(sha256_of, map(folder.joinpath, names))
+        return dict(zip(names, sums, strict=True))
 
 
 def entries(folder: Path) -> Iterator[tuple[str, str]]:
@@ -164,17 +160,14 @@ def unexpected(folder: Path, known: Collection[str], *, but: str = "") -> list[s
         if kind == "file"
         else f"{name} is a {kind} entry"
         for name, kind in entries(folder)
-        if kind != "file"
-        or (name not in known and not (but and name.startswith(f"{but}/")))
+        if kind != "file" or (name not in known and name.split("/")[0] != but)
     ]
 
 
 def seal_model(folder: Path) -> None:
     """Write the checksums of a model's files into its folder, so that `verify` can check them."""
-    names = [
-        name for name, kind in entries(folder) if kind == "file" and name != MODEL_SUMS
-    ]
-    (folder / MODEL_SUMS).write_bytes(sealed({"files": checksums_of(folder, names)}))
+    record = {"files": checksums_of(folder, MODEL_SUMS)}
+    (folder / MODEL_SUMS).write_bytes(sealed(record))
 
 
 def model_faults(model: Path, *, whole: bool = True) -> list[str]:

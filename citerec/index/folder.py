@@ -344,10 +344,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 def checksums(folder: Path) -> dict[str, str]:
     """Return the sha256 of every file of an index except its manifest and models, by path in the folder."""
-    names = [name for name, kind in entries(folder) if kind == "file" and name != NAME]
-    return checksums_of(
-        folder, [name for name in names if not name.startswith(f"{MODELS}/")]
-    )
+    return checksums_of(folder, NAME, MODELS)
 
 
 def verify_index(path: PathLike) -> Manifest:
