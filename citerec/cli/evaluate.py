@@ -1,7 +1,6 @@
 """`citerec evaluate`."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -93,16 +92,13 @@ def evaluate(
     console: ConsoleOutput,
 ) -> None:
     """Evaluate rankings against the citations of papers, and write a report."""
-    from citerec.encode.machine import provenance
-    from citerec.evaluation.evaluate import with_systems
-    from citerec.evaluation.metrics import METRICS, metric_names
+    from citerec.evaluation.evaluate import measured, with_systems
+    from citerec.evaluation.metrics import metric_names
     from citerec.evaluation.protocol import NO_RELEVANT, EvalSet, load_eval_set
     from citerec.evaluation.report import (
         Evaluation,
-        assess,
         refuse_others_files,
         summary_table,
-        write_report,
     )
     from citerec.evaluation.systems import systems
     from citerec.evaluation.tables import terminal
@@ -144,7 +140,7 @@ def evaluate(
         known_graph=config.known_graph if is_known else None,
         qrels=trec_qrels(eval_set.qrels) if files else eval_set.qrels,
         runs=given_runs(files, systems() if runs_systems else ()),
-        metrics=[name for name in wanted if name not in METRICS],
+        metrics=wanted,
         provenance={"runs": [*map(str, files)], "qrels": str(qrels or split)}
         if files
         else {},
@@ -171,9 +167,7 @@ def evaluate(
 
                 checked = audit_systems(opened, [*evaluation.seconds], progress)
                 refuse_faults(checked, console)
-    evaluation = replace(evaluation, provenance=provenance({**evaluation.provenance}))
-    assessment = assess(evaluation)
-    write_report(assessment, target)
+    assessment = measured(evaluation, target)
     show(terminal(summary_table(assessment, wanted)))
     for system in assessment.systems[: len(files)]:
         if system.missing or (system.dropped and not queries):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from citerec.encode.machine import provenance
 from citerec.errors import ConfigError
-from citerec.evaluation.metrics import METRICS, metric_names
+from citerec.evaluation.metrics import metric_names
 from citerec.evaluation.protocol import EvalConfig, EvalSet, load_eval_set
 from citerec.evaluation.report import Assessment, Evaluation, assess, write_report
 from citerec.evaluation.systems import (
@@ -17,13 +17,12 @@ from citerec.evaluation.systems import (
     System,
     Systems,
     default_systems,
-    names_of,
     systems,
 )
 from citerec.files.trec import trec_run
 from citerec.index.folder import MODELS, RANKER, IndexFolder, PathLike, open_index
 from citerec.rank.ltr import DEFAULT, SPEC
-from citerec.rerank.reranker import choose_reranker
+from citerec.rerank.reranker import choose_reranker, name_of
 from citerec.retrieve.bm25 import resolve
 from citerec.rules.held_out import trained_on_other_data
 from citerec.types import Log, Progress, no_log, no_progress
@@ -74,7 +73,6 @@ def evaluate(
         if queries < 1:
             raise ConfigError(f"queries must be at least 1, got {queries}")
         eval_set = eval_set.spread(queries)
-    wanted = metric_names(metrics if isinstance(metrics, str) else ",".join(metrics))
     compared = [systems] if isinstance(systems, str) else [*systems]
     if not compared:
         raise ConfigError('there is no system; name some, such as ["bm25", "ranker"]')
@@ -84,7 +82,9 @@ def evaluate(
         known_graph=config.known_graph,
         qrels=eval_set.qrels,
         runs=(),
-        metrics=[name for name in wanted if name not in METRICS],
+        metrics=metric_names(
+            metrics if isinstance(metrics, str) else ",".join(metrics)
+        ),
         left_out=eval_set.left_out,
         seed=config.seed,
     )
@@ -98,11 +98,15 @@ def evaluate(
         warn=log,
         progress=progress,
     )
-    assessment = assess(
-        replace(evaluation, provenance=provenance({**evaluation.provenance}))
-    )
+    return measured(evaluation, None if report is None else Path(report))
+
+
+def measured(evaluation: Evaluation, report: Path | None) -> Assessment:
+    """Measure the runs of an evaluation, record what made them, and write the report."""
+    made_by = provenance({**evaluation.provenance})
+    assessment = assess(replace(evaluation, provenance=made_by))
     if report is not None:
-        write_report(assessment, Path(report))
+        write_report(assessment, report)
     return assessment
 
 
@@ -124,18 +128,24 @@ def with_systems(
         wanted = default_systems(index, config, rerank=rerank is not None)
     elif [*wanted] == ["all"]:
         wanted = [name for name in systems() if rerank or name not in RERANKED]
-    objects = names_of([system for system in wanted if not isinstance(system, str)])
-    named = [name for name in wanted if isinstance(name, str)]
-    if unknown := [
-        name for name in (*named, *config.retrievers) if name not in systems()
-    ]:
-        known = ", ".join(systems())
-        raise ConfigError(
-            f"no system {unknown[0]!r}; choose from {known}, or all alone"
-        )
-    by_object = {id(system): name for name, system in objects.items()}
-    names = [name if isinstance(name, str) else by_object[id(name)] for name in wanted]
-    names = [*dict.fromkeys([*names, *config.retrievers])]
+    known = systems()
+    objects: dict[str, System] = {}
+    names: list[str] = []
+    for system in (*wanted, *config.retrievers):
+        name = system if isinstance(system, str) else name_of(system)
+        names.append(name)
+        if isinstance(system, str):
+            if name not in known:
+                raise ConfigError(
+                    f"no system {name!r}; choose from {', '.join(known)}, or all alone"
+                )
+        elif name in objects or name in known:
+            raise ConfigError(
+                f"two systems are named {name!r}; give one another attribute `name`"
+            )
+        else:
+            objects[name] = system
+    names = [*dict.fromkeys(names)]
     ranks = bool(RANKED.keys() & {*names})
     if ranks:
         config = config.replace(ranker=measurable(config.ranker, index, warn))

@@ -65,7 +65,7 @@ class Evaluation:
     known_graph: str | None  # None if unknown, for external runs
     qrels: Qrels
     runs: Sequence[Run]  # in the order of the report, with distinct names
-    metrics: Sequence[str] = ()  # besides `METRICS`, see `metric_names`
+    metrics: Sequence[str] = ()  # further ones than `METRICS`, see `metric_names`
     seconds: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
     provenance: Mapping[str, Any] = field(default_factory=Json)
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])  # see `EvalSet`
@@ -109,7 +109,7 @@ class Assessment:
     @property
     def metrics(self) -> tuple[str, ...]:
         """All metrics, in the order of the report."""
-        return (*METRICS, *self.evaluation.metrics)
+        return tuple(dict.fromkeys((*METRICS, *self.evaluation.metrics)))
 
     def __str__(self) -> str:
         """Return the table of the systems, and the pairs whose first metric differs significantly."""
@@ -140,17 +140,17 @@ class Assessment:
 def assess(evaluation: Evaluation) -> Assessment:
     """Measure all runs, and test all pairs except ceilings; `ConfigError` if a run shares no query with the qrels."""
     seed = evaluation.seed
-    extra = evaluation.metrics
-    systems: list[SystemResult] = []
-    for run in evaluation.runs:
-        measured = evaluate_run(
+    extra = [name for name in evaluation.metrics if name not in METRICS]
+    systems = [
+        evaluate_run(
             run,
             evaluation.qrels,
             rng=np.random.default_rng(seed),  # the same for each run
             seconds=evaluation.seconds.get(run.name),
             extra=extra,
         )
-        systems.append(measured)
+        for run in evaluation.runs
+    ]
     rivals = Assessment(evaluation, systems).rivals
     tests = compare(rivals, rng=np.random.default_rng(seed), extra=extra)
     return Assessment(evaluation, systems, tests)

@@ -37,7 +37,6 @@ from citerec.rerank.reranker import (
     NONE,
     OpenReranker,
     Scorer,
-    name_of,
     open_reranker,
 )
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -192,19 +191,6 @@ def fuse_of(name: str, config: EvalConfig) -> FuseConfig | None:
     if name == "rrf":
         return FuseConfig(k0=config.fuse.k0)
     return config.fuse if name == "weighted" else None
-
-
-def names_of(objects: Sequence[System]) -> dict[str, System]:
-    """Name systems that are objects; ConfigError if two have the same name, or one has that of a part of citerec."""
-    named = dict[str, System]()
-    for system in objects:
-        name = name_of(system)
-        if name in named or name in systems():
-            raise ConfigError(
-                f"two systems are named {name!r}; give one another attribute `name`"
-            )
-        named[name] = system
-    return named
 
 
 def pipeline_of(
