@@ -314,6 +314,7 @@ class Systems:
         self.config = config
         self._results: dict[str, tuple[list[Hits], float]] = {}
         self._retrievers: dict[str, CachedRetriever] = {}
+        self._caches: list[CachedRetriever | CachedScorer] = []
         self._batch = QueryBatch(eval_set.queries, eval_set.eligible)
 
     def run(self, name: str) -> tuple[Run, float | None]:
@@ -366,7 +367,9 @@ class Systems:
         """The reranker with cached scores; ModelError if there is none, or it is invalid."""
         requested = self.config.rerank or RerankConfig(model=NONE)
         opened = open_reranker(self.index, requested, self._log, depth=DEPTH)
-        return replace(opened, scorer=CachedScorer(opened.scorer))
+        scorer = CachedScorer(opened.scorer)
+        self._caches.append(scorer)
+        return replace(opened, scorer=scorer)
 
     def reranker_of(self, name: str, log: Log = no_log) -> OpenReranker:
         """Return the reranker of one of `RERANKED` or `RANKED`, with the weight that it has there."""
@@ -400,11 +403,7 @@ class Systems:
 
     def _saved(self) -> float:
         """Return the seconds that the caches have saved so far."""
-        opened: OpenReranker | None = self.__dict__.get("open_reranker")
-        saved = sum(retriever.saved for retriever in self._retrievers.values())
-        if opened and isinstance(opened.scorer, CachedScorer):
-            saved += opened.scorer.saved
-        return saved
+        return sum(cache.saved for cache in self._caches)
 
     def _pipeline(self, name: str) -> Pipeline:
         """Return a system as a pipeline: the pipeline of `recommend` with stages left out, or an object as one."""
@@ -463,4 +462,5 @@ class Systems:
             else:
                 opened = Plugins.RETRIEVERS.load(name)(self.index)
             self._retrievers[name] = CachedRetriever(opened)
+            self._caches.append(self._retrievers[name])
         return self._retrievers[name]
