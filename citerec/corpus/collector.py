@@ -42,39 +42,40 @@ class RecordCounter:
 
     def add(self, located: Located) -> Paper | None:
         """Add one record; return its paper, or None if it is skipped."""
-        paper = located.paper
-        listed = self.retracted
-        if listed and isinstance(paper, Paper) and paper_doi(paper).lower() in listed:
-            paper = replace(paper, retracted=True)
-        if isinstance(paper, Paper) and (row := self.rows.get(paper.id)) is not None:
+        fault = located.paper
+        if isinstance(fault, Paper):
+            paper = fault
+            if self.retracted and paper_doi(paper).lower() in self.retracted:
+                paper = replace(paper, retracted=True)
+            row = self.rows.get(paper.id)
+            if row is None:
+                self.rows[paper.id] = len(self.rows)
+                self._contents.append(hash(paper))
+                self.counts["papers"] += 1
+                self.counts["empty_titles"] += not paper.title
+                self.counts["with_abstract"] += bool(paper.abstract)
+                self.counts["without_year"] += paper.year is None
+                self.counts["with_citations"] += bool(paper.citations)
+                self.counts["retracted"] += paper.retracted
+                return paper
             if self._contents[row] == hash(paper):
                 self.counts["duplicates"] += 1
                 return None
             if self.joins:
                 return paper
-            paper = BadRecordError(
+            fault = BadRecordError(
                 located.path,
                 located.line,
                 f"id {paper.id!r} is already in the corpus with another content; expected each id once "
                 "(citerec corpus merge joins such records, --skip-bad keeps the first)",
                 kind="conflicting_duplicates",
             )
-        if isinstance(paper, BadRecordError):
-            if not self.skip_bad:
-                raise paper
-            self.counts[paper.kind] += 1
-            if len(self.examples) < EXAMPLES:
-                self.examples.append(str(paper))
-            return None
-        self.rows[paper.id] = len(self.rows)
-        self._contents.append(hash(paper))
-        self.counts["papers"] += 1
-        self.counts["empty_titles"] += not paper.title
-        self.counts["with_abstract"] += bool(paper.abstract)
-        self.counts["without_year"] += paper.year is None
-        self.counts["with_citations"] += bool(paper.citations)
-        self.counts["retracted"] += paper.retracted
-        return paper
+        if not self.skip_bad:
+            raise fault
+        self.counts[fault.kind] += 1
+        if len(self.examples) < EXAMPLES:
+            self.examples.append(str(fault))
+        return None
 
 
 def read_retracted(path: Path) -> Set[str]:
