@@ -128,10 +128,11 @@ def byte_progress(
 ) -> Callable[[int], None]:
     """Return a function that reports how many bytes of a corpus are read."""
     total = size_of(source)
-    seen = Counter[str]()
+    seen = 0
 
     def read(more: int) -> None:
-        seen["bytes"] += more
-        progress(task, seen["bytes"], total)
+        nonlocal seen
+        seen += more
+        progress(task, seen, total)
 
     return read
