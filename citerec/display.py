@@ -125,18 +125,25 @@ def html_page(package: str, **shown: Any) -> str:
         # not markup of the template
         return visible_lines(value) if type(value) is str else value
 
-    how = {"autoescape": True, "finalize": clean, "lstrip_blocks": True}
-    return filled(package, "page.html", shown, **how)
+    return filled(
+        package,
+        "page.html",
+        shown,
+        autoescape=True,
+        finalize=clean,
+        lstrip_blocks=True,
+    )
 
 
 def filled(package: str, template: str, shown: Mapping[str, Any], **how: Any) -> str:
     """Return a filled template of a package; `how` are options of jinja's environment."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    how |= {
-        "undefined": StrictUndefined,
-        "trim_blocks": True,
-        "keep_trailing_newline": True,
-    }
-    environment: Any = Environment(loader=PackageLoader(package, "."), **how)
+    environment: Any = Environment(
+        loader=PackageLoader(package, "."),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        **how,
+    )
     return environment.get_template(template).render(**shown)
