@@ -193,12 +193,9 @@ def _requirements(extra: str = "") -> "Iterator[Requirement]":
 
     for requirement in map(Requirement, requires("citerec") or ()):
         marker = requirement.marker
-        always = marker is None or marker.evaluate({"extra": ""})
-        if (
-            (not always and marker and marker.evaluate({"extra": extra}))
-            if extra
-            else always
-        ):
+        is_always = marker is None or marker.evaluate({"extra": ""})
+        is_of_extra = marker is None or marker.evaluate({"extra": extra})
+        if is_of_extra and not (extra and is_always):
             yield requirement
 
 
