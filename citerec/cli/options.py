@@ -113,8 +113,8 @@ def settings_options(function: Callable[..., None]) -> Callable[..., None]:
     @wraps(function)
     def command(**given: Any) -> None:
         values: dict[str, dict[str, Any]] = {name: {} for name in models}
-        for option in options.keys() & given.keys():
-            (name, paths, turns_off), value = options[option], given.pop(option)
+        for option, (name, paths, turns_off) in options.items():
+            value = given.pop(option)
             for path in paths if value not in (None, []) else ():
                 *tables, field = path.split(".")
                 nested = values[name]
