@@ -100,9 +100,11 @@ def latex(tables: Sequence[Table], *, made_by: str = "") -> str:
             r"\begin{table}",
             r"\centering",
             rf"\caption{{{_latex_text(table.caption)}}}",
+            rf"\begin{{tabular}}{{{places}}}",
+            r"\toprule",
+            rf"{' & '.join(map(_latex_text, table.columns))} \\",
+            r"\midrule",
         ]
-        lines += [rf"\begin{{tabular}}{{{places}}}", r"\toprule"]
-        lines += [rf"{' & '.join(map(_latex_text, table.columns))} \\", r"\midrule"]
         for number, row in enumerate(table.rows, start=1):
             lines.append(rf"{' & '.join(map(_latex_cell, row))} \\")
             if number == table.rule_after:
