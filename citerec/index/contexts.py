@@ -137,11 +137,9 @@ def link_contexts(folder: Path, rows: Mapping[str, int]) -> None:
             citing.append(row)
             degrees.append(len(cited))
             indices.extend(sorted(cited))
-    indptr = np.cumsum(np.frombuffer(degrees, np.int64))
-    small = [np.array(numbers, np.int32) for numbers in (places, citing, indices)]
-    arrays = (*small[:2], indptr, small[2])
-    for name, content in zip(_ARRAYS, arrays, strict=True):
-        save_array(folder / name, content)
+    contents = (places, citing, np.cumsum(degrees), indices)
+    for name, content in zip(_ARRAYS, contents, strict=True):
+        save_array(folder / name, np.asarray(content))
 
 
 def open_contexts(folder: Path, years: Rows, tokens: int = 0) -> Contexts:
