@@ -7,7 +7,7 @@ who publishes an index can also write its checksums. So names and types are chec
 import hashlib
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """Return the manifest as it is written, with its seal; the same content gives the same bytes."""
-        return sealed({name: getattr(self, name) for name in self.__dataclass_fields__})
+        return sealed(asdict(self))
 
 
 @dataclass(frozen=True)
