@@ -58,7 +58,6 @@ SCHEMA = pa.schema(
         "retracted",
     )
 )
-_YEAR = SCHEMA.get_field_index("year")
 _ARROW_ERRORS = (pa.ArrowException, MemoryError, OverflowError, UnicodeDecodeError)
 
 
@@ -230,10 +229,10 @@ def merge_rows(
 @contextmanager
 def write_papers(path: Path) -> Generator[Callable[[Paper], None]]:
     """Yield a function that adds a paper to an Arrow file; its row number is the number of papers before it."""
-    before = attrgetter(*SCHEMA.names[:_YEAR])
-    after = attrgetter(*SCHEMA.names[_YEAR + 1 :])
+    columns = attrgetter(*SCHEMA.names)
     with write_rows(path, SCHEMA) as add:
-        yield lambda paper: add(*before(paper), paper.year or NO_YEAR, *after(paper))
+        # only a year may be None
+        yield lambda paper: add(*(NO_YEAR if v is None else v for v in columns(paper)))
 
 
 class Papers:
