@@ -127,13 +127,13 @@ def write_dense(
         with path.open("wb") as stream:
             faiss.write_index(index, faiss.PyCallbackIOWriter(stream.write))
     progress("writing vectors", rows, rows)
-    settings = {
+    return {
         "kind": str(kind),
         "similarity": str(similarity),
         "papers": rows,
         "dim": dim,
+        "faiss": faiss.__version__,
     }
-    return settings | {"faiss": faiss.__version__}
 
 
 def vectors_of(index: IndexFolder) -> "DenseIndex":
