@@ -255,21 +255,12 @@ def embed_anew(
         for name in kept:
             link(path / name, folder / name)
         settings = embed(folder, path, encoder, config, progress)
-        new = {
-            f"{part}/{name}": checksum
-            for part in (DENSE, f"{CONTEXTS}/{DENSE}")
-            if (folder / part).is_dir()
-            for name, checksum in checksums(folder / part).items()
-        }
-        manifest = index.manifest
-        write_manifest(
-            folder,
-            replace(
-                manifest,
-                settings={**manifest.settings, **settings},
-                checksums=kept | new,
-            ),
+        manifest = replace(
+            index.manifest,
+            settings={**index.manifest.settings, **settings},
+            checksums=kept | checksums(folder, kept),
         )
+        write_manifest(folder, manifest)
         # as late as possible: a model may have been trained meanwhile
         carry_models(path, folder)
     forget_vectors(path)

@@ -88,12 +88,14 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def checksums_of(folder: Path, *but: str) -> dict[str, str]:
-    """Return the sha256 of the files of a folder, by name; those of some of its entries are left out."""
+def checksums_of(
+    folder: Path, *but: str, known: Collection[str] = ()
+) -> dict[str, str]:
+    """Return the sha256 of the files of a folder, by name; some of its entries and `known` files are left out."""
     names = [
         name
         for name, kind in entries(folder)
-        if kind == "file" and name.split("/")[0] not in but
+        if kind == "file" and name not in known and name.split("/")[0] not in but
     ]
     names.sort()
     with ThreadPoolExecutor(4) as pool:  # hashing releases Python's lock

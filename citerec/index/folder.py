@@ -7,6 +7,7 @@ who publishes an index can also write its checksums. So names and types are chec
 import hashlib
 import os
 import re
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -342,9 +343,9 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
         temporary.write_bytes(manifest.to_bytes())
 
 
-def checksums(folder: Path) -> dict[str, str]:
-    """Return the sha256 of every file of an index except its manifest and models, by path in the folder."""
-    return checksums_of(folder, NAME, MODELS)
+def checksums(folder: Path, known: Collection[str] = ()) -> dict[str, str]:
+    """Return the sha256 of each file of an index, by path, except its manifest, models and `known` files."""
+    return checksums_of(folder, NAME, MODELS, known=known)
 
 
 def verify_index(path: PathLike) -> Manifest:
