@@ -232,6 +232,24 @@ def test_the_command_writes_a_shelf_for_reference_managers(
     assert [one.get("note") for one in json.loads(written["csl"])] == [None, note]
 
 
+def test_the_command_warns_of_bytes_that_are_not_utf8(
+    sample_index: IndexFolder, tmp_path: Path, capsys: Capture
+) -> None:
+    ids = tmp_path / "ids.txt"
+    ids.write_bytes(f"# Café\n{BERT}\n".encode("cp1252"))
+    own = tmp_path / "own.bib"
+    own.write_bytes("@book{a, title={Café}}".encode("cp1252"))
+
+    code = run(
+        ["export", str(ids), "--index", str(sample_index.path), "--avoid", str(own)]
+    )
+
+    written, log = capsys.readouterr()
+    assert (code, BERT in written) == (0, True)
+    for name in ("ids.txt", "own.bib"):
+        assert f"warning: {name}: 1 byte is not UTF-8, from line 1 on" in log
+
+
 def test_a_shelf_steers_the_next_list(
     sample_index: IndexFolder, tmp_path: Path, capsys: Capture
 ) -> None:

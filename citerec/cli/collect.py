@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.cli.console import ConsoleOutput
+from citerec.cli.console import ConsoleOutput, read_list
 from citerec.cli.options import settings_options
 from citerec.collect.run import CollectOptions
 from citerec.display import shortened
@@ -101,17 +101,14 @@ def read_references(
     """Return the name of a list, without its folder, and its entries: from files, DOIs and arXiv ids."""
     from citerec.bibliography.entry import Entry
     from citerec.collect.snowball import identifier
-    from citerec.corpus.lists import read_paper_list
 
     entries = list[Entry]()
     name = search
     for text in refs:
         if text == "-" or Path(text).exists():
-            listed = read_paper_list(text)
+            listed = read_list(text, console)
             entries += listed.entries
             name = name or Path(text).stem
-            for notice in listed.notices:
-                console.warn(notice)
             for fault in listed.unread:
                 console.warn(f"{Path(text).name}: left out: {fault}")
         elif identifier(text):

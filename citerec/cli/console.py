@@ -18,6 +18,8 @@ from citerec.types import Progress
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from citerec.bibliography.entry import PaperList
+
 LINE_SECONDS = 60.0  # between two lines of progress where stderr is no terminal
 
 
@@ -110,6 +112,16 @@ class ConsoleOutput(Settings):
                 bar.update(tasks[what], completed=done, total=total, amount=shown)
 
             yield update
+
+
+def read_list(path: str | Path, console: ConsoleOutput) -> "PaperList":
+    """Read a list of papers; warn of what is read otherwise than its bytes state."""
+    from citerec.corpus.lists import read_paper_list
+
+    listed = read_paper_list(path)
+    for notice in listed.notices:
+        console.warn(notice)
+    return listed
 
 
 def fail(message: str, code: int) -> int:

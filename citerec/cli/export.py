@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from citerec.bibliography.styles import ReferenceConfig, notice_of, references
-from citerec.cli.console import ConsoleOutput, check_output, write_result
+from citerec.cli.console import ConsoleOutput, check_output, read_list, write_result
 from citerec.cli.options import Index, open_named, settings_options
 from citerec.display import plural, some_of
 from citerec.errors import BadInputError
@@ -39,14 +39,13 @@ def export(
     """
     from citerec.cli.recommend import report_appended
     from citerec.collect.zotero import save_papers
-    from citerec.corpus.lists import read_paper_list
     from citerec.match.append import append_papers
     from citerec.match.check import chosen_papers
 
     check_output(output)
-    listed = read_paper_list(papers)
+    listed = read_list(papers, console)
     folder = open_named(index)
-    taken = read_paper_list(avoid).keys if avoid else ()
+    taken = read_list(avoid, console).keys if avoid else ()
     found, notes, missing = chosen_papers(listed, folder.papers)
     absent = f"; not in this corpus: {some_of(missing)}" if missing else ""
     if not found:

@@ -10,6 +10,7 @@ import typer
 
 from citerec.cli.console import (
     ConsoleOutput,
+    read_list,
     show,
     write_lines,
     write_pieces,
@@ -159,7 +160,6 @@ def check(
     console: ConsoleOutput,
 ) -> None:
     """Compare your references with the corpus: retracted papers, other years, DOIs or titles, preprints, duplicates."""
-    from citerec.corpus.lists import read_paper_list
     from citerec.files.checksums import indented_json
     from citerec.match.check import check_references
 
@@ -167,9 +167,7 @@ def check(
     console.detail(
         f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}"
     )
-    listed = read_paper_list(references)
-    for notice in listed.notices:
-        console.warn(notice)
+    listed = read_list(references, console)
     report = check_references(listed, folder.papers)
     if format == "json":
         findings = [asdict(finding) for finding in report.findings]
