@@ -25,7 +25,7 @@ from citerec.config import RANKING_DEPTH, RecommendConfig, RerankConfig
 from citerec.files.arrays import batched
 from citerec.graph.temporal import TemporalGraph
 from citerec.index.folder import IndexFolder
-from citerec.rank.contexts import ContextRetriever, ContextStage
+from citerec.rank.contexts import ContextRetriever
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.ltr import (
     LtrModel,
@@ -132,14 +132,14 @@ def rank_stages(
     The expansion is that of the model's training. The reranker, as `configure_for_ranker`
     returns it, follows a model that does not read its probabilities.
     """
-    before = context_stages(contexts)
-    expander = CandidateExpander(graph, ranker.neighbours)
+    stages: list[Stage] = [contexts] if contexts else []
+    stages.append(CandidateExpander(graph, ranker.neighbours))
     if reranker and reads_probability(ranker, reranker):
-        return *before, expander, LtrStage(graph, ranker, reranker)
-    ranked = (*before, expander, LtrStage(graph, ranker))
+        return *stages, LtrStage(graph, ranker, reranker)
+    stages.append(LtrStage(graph, ranker))
     if reranker and reranker.weight:
-        return *ranked, RerankingStage(reranker)
-    return ranked
+        stages.append(RerankingStage(reranker))
+    return tuple(stages)
 
 
 def contexts_of(
@@ -152,11 +152,6 @@ def contexts_of(
     if not (first_stage.bm25 or first_stage.dense):
         return None
     return ContextRetriever(graph, contexts, first_stage)
-
-
-def context_stages(contexts: ContextRetriever | None) -> tuple[Stage, ...]:
-    """Return the stage that searches contexts; none without them."""
-    return (ContextStage(contexts),) if contexts else ()
 
 
 def reranker_of(

@@ -27,7 +27,6 @@ from citerec.match.papers import recognise
 from citerec.pipeline import (
     Pipeline,
     RerankingStage,
-    context_stages,
     contexts_of,
     rank_stages,
     reranker_of,
@@ -476,8 +475,8 @@ class Recommender:
         contexts = self._contexts if is_own else contexts_of(graph, self.retriever)
         if self._ranker:
             return rank_stages(graph, self._ranker, reranker, contexts)
-        before = context_stages(contexts)
-        return (*before, RerankingStage(reranker)) if reranker else before
+        stages = contexts, RerankingStage(reranker) if reranker else None
+        return tuple(stage for stage in stages if stage)
 
     @cached_property
     def _contexts(self) -> ContextRetriever | None:

@@ -36,7 +36,7 @@ WEIGHT = 1.0  # of contexts in the candidates of a sentence; titles and abstract
 
 
 class ContextRetriever:
-    """Finds papers by the contexts that cite them; several threads may use it."""
+    """A stage that finds papers by the contexts that cite them, for sentences; several threads may use it."""
 
     def __init__(
         self, graph: TemporalGraph, contexts: Contexts, hybrid: HybridRetriever
@@ -52,6 +52,33 @@ class ContextRetriever:
         self.bm25 = Bm25Retriever(contexts, bm25.config) if bm25 else None
         self._dense = hybrid.dense
         self.vectors = vectors_of_contexts(graph.index) if hybrid.dense else None
+
+    def run(
+        self,
+        batch: QueryBatch,
+        candidates: Sequence[CandidateSet],
+        progress: Progress = no_progress,
+    ) -> list[CandidateSet]:
+        """Add to the candidates of each sentence the papers that others cite in like sentences.
+
+        The sentences of a batch are searched together; the candidates of drafts stay as they are.
+        """
+        found = [*candidates]
+        places = [i for i, query in enumerate(batch.queries) if query.is_sentence]
+        if not places:
+            return found
+        part = batch.at(places)
+        known = self.known(self.graph.snapshots(part.queries, part.eligible))
+        sentences = [*map(sentence_alone, part.queries)]
+        papers = self.papers(sentences, known, part.eligible)
+        for i, by_source in zip(places, papers, strict=True):
+            lists = [found[i].hits, *by_source.values()]
+            points = [min_max(found[i].hits.scores)]
+            points += [h.scores / max(h.scores.max(initial=0), 1e-9) for h in lists[1:]]
+            weights = [1.0, *[WEIGHT / len(by_source)] * len(by_source)]
+            hits = summed(lists, points, weights, self._index.id_rank)
+            found[i] = replace(found[i], hits=hits, contexts=by_source)
+        return found
 
     def known(self, snapshots: Sequence[GraphSnapshot]) -> list[Eligibility]:
         """Return which contexts, by number, each query may know: those of papers whose citations it knows."""
@@ -147,37 +174,3 @@ class ContextRetriever:
         keep = within(rule, self._index.papers.years, rows)
         found = rows[keep].astype(np.int32), scores[keep].astype(np.float32)
         return Hits.ordered(*found, self._index.id_rank)
-
-
-class ContextStage:
-    """A stage that adds the papers to the candidates of sentences that others cite in like sentences."""
-
-    def __init__(self, retriever: ContextRetriever) -> None:
-        """Prepare; the graph of `retriever` defines the known citations."""
-        self._retriever = retriever
-
-    def run(
-        self,
-        batch: QueryBatch,
-        candidates: Sequence[CandidateSet],
-        progress: Progress = no_progress,
-    ) -> list[CandidateSet]:
-        """Search the sentences of a batch together; the candidates of drafts stay as they are."""
-        found = [*candidates]
-        places = [i for i, query in enumerate(batch.queries) if query.is_sentence]
-        if not places:
-            return found
-        part = batch.at(places)
-        graph = self._retriever.graph
-        known = self._retriever.known(graph.snapshots(part.queries, part.eligible))
-        sentences = [*map(sentence_alone, part.queries)]
-        papers = self._retriever.papers(sentences, known, part.eligible)
-        id_rank = graph.index.id_rank
-        for i, by_source in zip(places, papers, strict=True):
-            lists = [found[i].hits, *by_source.values()]
-            points = [min_max(found[i].hits.scores)]
-            points += [h.scores / max(h.scores.max(initial=0), 1e-9) for h in lists[1:]]
-            weights = [1.0, *[WEIGHT / len(by_source)] * len(by_source)]
-            hits = summed(lists, points, weights, id_rank, None)
-            found[i] = replace(found[i], hits=hits, contexts=by_source)
-        return found

@@ -17,18 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from citerec.config import RANKING_DEPTH, RecommendConfig, RerankConfig
+from citerec.config import RecommendConfig, RerankConfig
 from citerec.encode.encoder import reopen
 from citerec.encode.models import find_model, weights_files
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError, ModelError
 from citerec.evaluation.significance import ALPHA, randomisation_test
-from citerec.files.arrays import Flags
+from citerec.files.arrays import Flags, batched
 from citerec.files.atomic import building, check_writable
 from citerec.files.cache import sha256_of_files
 from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import RANKER, IndexFolder
-from citerec.pipeline import Pipeline, context_stages, contexts_of
+from citerec.pipeline import Pipeline, contexts_of
 from citerec.plugins import Plugins
 from citerec.rank.expand import NEIGHBOURS, CandidateExpander
 from citerec.rank.features import (
@@ -82,7 +82,7 @@ from citerec.types import (
     no_progress,
 )
 
-BLOCK = 64  # queries whose candidates are in memory at once
+BLOCK = 64  # queries that are searched, and whose candidates are in memory, at once
 NEGATIVES = 400  # sampled candidates per query that it does not cite, at most
 CITATION_LAG = (
     5  # years; half of the queries do not know the newest citations, of 1 to so many
@@ -188,13 +188,12 @@ class Gatherer:
     ) -> Iterator[tuple[Matrix, Flags, int]]:
         """Yield for each query the features of its candidates, their gold mask, and the gold count."""
         graph = self._graph.lagged(citation_lag)
-        contexts = context_stages(contexts_of(graph, self._first_stage))
-        stages = (*contexts, CandidateExpander(graph))
+        stages = contexts_of(graph, self._first_stage), CandidateExpander(graph)
         pipeline = Pipeline(
-            self._first_stage, stages, RANKING_DEPTH, queries_per_part=BLOCK
+            self._first_stage, tuple(stage for stage in stages if stage)
         )
-        for start in range(0, len(queries), BLOCK):
-            part = queries.at(range(start, min(start + BLOCK, len(queries))))
+        for places in batched(range(len(queries)), BLOCK):
+            part = queries.at(places)
             texts = [
                 replace(query, body=self._bodies.get(query.id, ()))
                 for query in part.queries
