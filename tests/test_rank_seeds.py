@@ -96,8 +96,8 @@ def test_scores_and_counts_are_those_of_brute_force(
 
     snapshot = graph.snapshot_before(year)
     scores = {
-        name: dict(zip(one.rows.tolist(), one.weights.tolist(), strict=True))
-        for name, one in graph_scores(graph, snapshot, rows).items()
+        name: dict(zip(scored.tolist(), values.tolist(), strict=True))
+        for name, (scored, values) in graph_scores(graph, snapshot, rows).items()
     }
 
     for paper in set(range(size)) - seeds:

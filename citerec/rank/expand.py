@@ -50,32 +50,28 @@ class SparseVector:
 
     rows: Rows
     weights: Floats
+    scratch: Rows  # of any content, shape (columns,); it is overwritten
 
-    def times(self, lists: Lists, scratch: Rows) -> Self:
-        """Return the product with a matrix of zeros and ones; `lists` returns the columns of the ones of each row.
-
-        `scratch` has any content, shape (columns,), and is overwritten.
-        """
+    def times(self, lists: Lists) -> Self:
+        """Return the product with a matrix of zeros and ones; `lists` returns the columns of the ones of each row."""
         columns, lengths = lists(self.rows)
-        return self._summed(columns, np.repeat(self.weights, lengths), scratch)
+        return self._summed(columns, np.repeat(self.weights, lengths))
 
-    def plus(self, other: Self, scratch: Rows) -> Self:
-        """Return the sum of two vectors; `scratch` as in `times`."""
+    def plus(self, other: Self) -> Self:
+        """Return the sum of two vectors."""
         rows = np.concatenate([self.rows, other.rows])
-        return self._summed(
-            rows, np.concatenate([self.weights, other.weights]), scratch
-        )
+        return self._summed(rows, np.concatenate([self.weights, other.weights]))
 
-    def at(self, rows: Rows, scratch: Rows) -> Floats:
-        """Return the weights of some papers, 0 for those without one; `scratch` as in `times`."""
-        place = self._places(rows, scratch)
+    def at(self, rows: Rows) -> Floats:
+        """Return the weights of some papers, 0 for those without one."""
+        place = self._places(rows)
         weights = np.zeros(len(rows))
         weights[place >= 0] = self.weights[place[place >= 0]]
         return weights
 
-    def minus(self, other: Self, scratch: Rows) -> Self:
+    def minus(self, other: Self) -> Self:
         """Subtract the weights of the papers that both vectors have; weights below `LEAST` are left out."""
-        place = self._places(other.rows, scratch)
+        place = self._places(other.rows)
         rest = self.weights.copy()
         rest[place[place >= 0]] -= other.weights[place >= 0]
         return replace(self, weights=rest).only(rest >= LEAST)
@@ -92,17 +88,18 @@ class SparseVector:
         """Return the entries that a mask selects, shape of `rows`."""
         return replace(self, rows=self.rows[keep], weights=self.weights[keep])
 
-    def _places(self, rows: Rows, scratch: Rows) -> Rows:
+    def _places(self, rows: Rows) -> Rows:
         """Return the place of each of some papers in the vector, -1 for those without a weight."""
-        scratch[rows] = -1
-        scratch[self.rows] = np.arange(len(self.rows), dtype=np.int32)
-        return scratch[rows]
+        self.scratch[rows] = -1
+        self.scratch[self.rows] = np.arange(len(self.rows), dtype=np.int32)
+        return self.scratch[rows]
 
-    def _summed(self, rows: Rows, weights: Floats, scratch: Rows) -> Self:
+    def _summed(self, rows: Rows, weights: Floats) -> Self:
         """Return a vector of some rows, with the weights of equal rows added."""
         place = np.arange(len(rows), dtype=np.int32)
-        scratch[rows[::-1]] = place[::-1]  # of equal rows the first is written last
-        first = scratch[rows]
+        # of equal rows the first is written last
+        self.scratch[rows[::-1]] = place[::-1]
+        first = self.scratch[rows]
         is_first = first == place
         numbers = (np.cumsum(is_first) - 1)[first]
         sums = np.bincount(numbers, weights)
@@ -164,19 +161,24 @@ def neighbour_scores(
     """
     is_citing = snapshot.is_citing(rows)
     is_cited = snapshot.citations(rows) > 0
-    citing = _weights(rows, is_citing, neighbours, k0)
-    closest = _weights(rows, is_citing, min(CLOSEST, neighbours), k0)
-    cites = graph.index.graph.lists
     scratch = graph.scratch
+
+    def weights(mask: Flags, count: int) -> SparseVector:
+        """Return the weights of so many neighbours: the first papers of the list that a mask selects."""
+        positions = np.flatnonzero(mask)[:count]
+        by_rank = reciprocal_ranks(len(rows), k0)
+        whole = reciprocal_ranks(count, k0).sum()
+        return SparseVector(rows[positions], by_rank[positions] / whole, scratch)
+
+    citing = weights(is_citing, neighbours)
+    closest = weights(is_citing, min(CLOSEST, neighbours))
+    ones = replace(citing, weights=np.ones(len(citing.rows)))
+    cites = graph.index.graph.lists
     scores = {
-        "cited_by": citing.times(cites, scratch),
-        "cited_by_closest": closest.times(cites, scratch),
-        "cited_by_count": replace(citing, weights=np.ones(len(citing.rows))).times(
-            cites, scratch
-        ),
-        "co_cited": _co_cited(
-            graph, snapshot, _weights(rows, is_cited, neighbours, k0)
-        ),
+        "cited_by": citing.times(cites),
+        "cited_by_closest": closest.times(cites),
+        "cited_by_count": ones.times(cites),
+        "co_cited": _co_cited(graph, snapshot, weights(is_cited, neighbours)),
         "coupled": _coupled(graph, snapshot, citing),
     }
     distinct = _distinct(np.concatenate([vector.rows for vector in scores.values()]))
@@ -201,24 +203,14 @@ def _distinct(rows: Rows) -> Rows:
     return rows[np.concatenate([[True], rows[1:] != rows[:-1]])[: len(rows)]]
 
 
-def _weights(rows: Rows, mask: Flags, neighbours: int, k0: int) -> SparseVector:
-    """Return the weights of the neighbours: the first papers of a list that a mask selects."""
-    positions = np.flatnonzero(mask)[:neighbours]
-    by_rank = reciprocal_ranks(len(rows), k0)
-    whole = reciprocal_ranks(neighbours, k0).sum()
-    return SparseVector(rows[positions], by_rank[positions] / whole)
-
-
 def _co_cited(
     graph: TemporalGraph, snapshot: GraphSnapshot, weights: SparseVector
 ) -> SparseVector:
     """Return the weighted co-citations of each paper, without those with itself, whose cosine is 1."""
-    citing = weights.divided(snapshot.citations).times(
-        graph.all_citers.sampled, graph.scratch
-    )
+    citing = weights.divided(snapshot.citations).times(graph.all_citers.sampled)
     citing = citing.only(snapshot.is_citing(citing.rows))
-    both = citing.times(graph.index.graph.lists, graph.scratch)
-    return both.divided(snapshot.citations).minus(weights, graph.scratch)
+    both = citing.times(graph.index.graph.lists)
+    return both.divided(snapshot.citations).minus(weights)
 
 
 def _coupled(
@@ -226,10 +218,10 @@ def _coupled(
 ) -> SparseVector:
     """Return the weighted coupling of each paper, without that with itself, whose cosine is 1."""
     citations = graph.index.graph
-    cited = weights.divided(citations.degrees).times(citations.lists, graph.scratch)
-    both = cited.times(graph.all_citers.sampled, graph.scratch)
+    cited = weights.divided(citations.degrees).times(citations.lists)
+    both = cited.times(graph.all_citers.sampled)
     both = both.only(snapshot.is_citing(both.rows)).divided(citations.degrees)
-    return both.minus(weights, graph.scratch)
+    return both.minus(weights)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -308,8 +300,8 @@ def walk(graph: TemporalGraph, snapshot: GraphSnapshot, best: Rows) -> SparseVec
     """
     starts = best[snapshot.is_citing(best) | (snapshot.citations(best) > 0)][:SEEDS]
     weights = reciprocal_ranks(len(starts))
-    here = SparseVector(starts, weights / max(weights.sum(), 1e-9))
-    visits = SparseVector(starts[:0], weights[:0])
+    here = SparseVector(starts, weights / max(weights.sum(), 1e-9), graph.scratch)
+    visits = here.only(np.zeros(len(starts), np.bool_))
     citations = graph.index.graph
     for step in range(1, STEPS + 1):  # from each paper to a reference or a citing paper
         is_citing = snapshot.is_citing(here.rows)
@@ -317,10 +309,10 @@ def walk(graph: TemporalGraph, snapshot: GraphSnapshot, best: Rows) -> SparseVec
             is_citing, citations.degrees(here.rows), 0
         ) + snapshot.citations(here.rows)
         leaving = replace(here, weights=here.weights / np.maximum(links, 1))
-        cited = leaving.only(is_citing).times(citations.lists, graph.scratch)
-        citing = leaving.times(graph.all_citers.sampled, graph.scratch)
-        here = cited.plus(citing.only(snapshot.is_citing(citing.rows)), graph.scratch)
-        visits = visits.plus(here.scaled((1 - DAMPING) * DAMPING**step), graph.scratch)
+        cited = leaving.only(is_citing).times(citations.lists)
+        citing = leaving.times(graph.all_citers.sampled)
+        here = cited.plus(citing.only(snapshot.is_citing(citing.rows)))
+        visits = visits.plus(here.scaled((1 - DAMPING) * DAMPING**step))
     return visits
 
 

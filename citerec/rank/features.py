@@ -218,8 +218,7 @@ class Signals:
 
     def walk(self) -> Values:
         """The visits of a walk from the best candidates / the most visits."""
-        visited = walk(self.graph, self.snapshot, self.rows)
-        visits = visited.at(self.rows, self.graph.scratch)
+        visits = walk(self.graph, self.snapshot, self.rows).at(self.rows)
         return visits / max(float(visits.max(initial=0)), 1e-9)
 
     @cached_property

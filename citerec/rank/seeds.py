@@ -21,7 +21,7 @@ from itertools import chain
 import numpy as np
 
 from citerec.display import plural
-from citerec.files.arrays import Floats, Rows
+from citerec.files.arrays import Floats, Rows, Scores
 from citerec.graph.temporal import GraphSnapshot, TemporalGraph
 from citerec.rank.expand import SparseVector, neighbour_scores
 from citerec.rank.reasons import MAX_REASONS, matching, quoted, semantic, such_as
@@ -92,11 +92,12 @@ class SeedRetriever:
             seeds = np.array(sorted(cited), np.int32)
             rule = replace(rule, excluded=rule.excluded.union(cited))  # noqa: PLW2901
             searched: dict[str, Hits] = {}
-            for name, connected in graph_scores(self._graph, snapshot, seeds).items():
-                known = within(rule, self._papers.years, connected.rows)
-                scores = connected.only(known)
-                points = scores.weights.astype(np.float32)
-                searched[name] = Hits.ordered(scores.rows, points, self._id_rank, depth)
+            for name, (rows, scores) in graph_scores(
+                self._graph, snapshot, seeds
+            ).items():
+                keep = within(rule, self._papers.years, rows) & (scores > 0)
+                points = scores[keep].astype(np.float32)
+                searched[name] = Hits.ordered(rows[keep], points, self._id_rank, depth)
             if self._dense:
                 mean = self._dense.approximate_vectors(seeds).mean(0, keepdims=True)
                 mean = mean.astype(np.float32)
@@ -135,8 +136,8 @@ def source_points(name: str, hits: Hits) -> Floats:
 
 def graph_scores(
     graph: TemporalGraph, snapshot: GraphSnapshot, seeds: Rows
-) -> dict[str, SparseVector]:
-    """Return the positive scores of papers by each source of the citation graph, which connects them with the seeds."""
+) -> dict[str, tuple[Rows, Floats | Scores]]:
+    """Return papers and their scores by each source of the citation graph: above 0 if connected with the seeds."""
     neighbours = neighbour_scores(graph, snapshot, seeds, len(seeds), _EQUAL)
     citing, shared = np.unique(graph.all_citers.sampled(seeds)[0], return_counts=True)
     known = snapshot.is_citing(citing)
@@ -144,17 +145,14 @@ def graph_scores(
     shared = shared[known]
     references = graph.index.graph
     sizes = np.maximum(references.degrees(citing), 1)
-    coupling = SparseVector(citing, shared / np.sqrt(sizes * len(seeds)))
-    similar = replace(coupling, weights=coupling.weights**2)
-    scores = {
-        CO_CITATION: SparseVector(
-            neighbours.rows, neighbours.co_cited.astype(np.float64)
-        ),
-        SIMILAR_LISTS: similar.times(references.lists, graph.scratch),
-        COUPLING: coupling,
-        CITED_BY: SparseVector(neighbours.rows, neighbours.cited_by.astype(np.float64)),
+    coupling = shared / np.sqrt(sizes * len(seeds))
+    similar = SparseVector(citing, coupling**2, graph.scratch).times(references.lists)
+    return {
+        CO_CITATION: (neighbours.rows, neighbours.co_cited),
+        SIMILAR_LISTS: (similar.rows, similar.weights),
+        COUPLING: (citing, coupling),
+        CITED_BY: (neighbours.rows, neighbours.cited_by),
     }
-    return {name: score.only(score.weights > 0) for name, score in scores.items()}
 
 
 def connections(
