@@ -25,7 +25,6 @@ from citerec.files.arrays import (
 )
 from citerec.index.folder import IndexFolder
 from citerec.index.papers import NO_YEAR, no_later
-from citerec.index.splits import gold_citations
 from citerec.retrieve.fuse import sigmoid
 from citerec.rules.held_out import HeldOut, held_out_rows, train_rows
 from citerec.stages import FirstStage
@@ -45,13 +44,6 @@ class Lists:
 
     indptr: Counts  # shape (queries + 1,)
     indices: Rows  # shape (entries,)
-
-    @classmethod
-    def of(cls, segment_ids: Integers, rows: Integers, count: int) -> Self:
-        """Build `count` lists from pairs (list number, row), in the order of the pairs; some may be empty."""
-        order = np.argsort(segment_ids, kind="stable")
-        lengths = np.bincount(segment_ids, minlength=count)
-        return cls(offsets(lengths), rows[order].astype(np.int32))
 
     @classmethod
     def each(cls, lists: Sequence[Rows]) -> Self:
@@ -77,7 +69,8 @@ class Lists:
 
     def where(self, keep: Flags) -> "Lists":
         """Return the lists with only the flagged entries; `keep` has shape (entries,)."""
-        return Lists.of(self.segment_ids[keep], self.indices[keep], len(self))
+        lengths = np.bincount(self.segment_ids[keep], minlength=len(self))
+        return Lists(offsets(lengths), self.indices[keep])
 
     def at(self, chosen: Integers) -> "Lists":
         """Return some of the lists, by number."""
@@ -195,7 +188,6 @@ class TrainingData:
 def load_training_data(index: IndexFolder) -> TrainingData:
     """Load the train queries of an index; a ConfigError if there are none, or they cite no eligible paper."""
     years = index.papers.years
-    graph = index.graph
     train = train_rows(index)
     allowed = np.ones(len(years), np.bool_)
     allowed[held_out_rows(index)] = False
@@ -207,24 +199,15 @@ def load_training_data(index: IndexFolder) -> TrainingData:
         )
     if (years[train] != NO_YEAR).all():
         allowed &= years <= years[train].max()
-    number = np.full(len(years), -1)
-    number[train] = np.arange(len(train))
-    segment_ids = number[graph.citing]
-
-    def lists(keep: Flags) -> Lists:
-        chosen = (segment_ids >= 0) & keep
-        return Lists.of(
-            segment_ids[chosen], np.asarray(graph.indices)[chosen], len(train)
-        )
-
-    gold = lists(gold_citations(graph, years) & allowed[graph.indices])
+    references, lengths = index.graph.lists(train)
+    cited = Lists(offsets(lengths), references)
+    is_earlier = no_later(years[references], years[train][cited.segment_ids])
+    gold = cited.where(is_earlier & allowed[references])
     if not len(gold.indices):
         raise ConfigError(
             f"the train queries of {index.path} cite no eligible paper of the index; there is nothing to train on"
         )
-    return TrainingData(
-        index, train, allowed, lists(np.ones(len(segment_ids), np.bool_)), gold
-    )
+    return TrainingData(index, train, allowed, cited, gold)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
