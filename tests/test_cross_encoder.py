@@ -15,8 +15,19 @@ from citerec.encode import torch_backend
 from citerec.encode.spec import EncodeConfig, Precision
 from citerec.errors import ModelError
 from citerec.index.folder import IndexFolder
-from citerec.rerank.cross_encoder import CrossEncoder, load_reranker, open_cross_encoder
-from citerec.rerank.pair import NAME, RerankerSpec, default_depth, pair_flops
+from citerec.rerank.cross_encoder import (
+    CrossEncoder,
+    RerankerParts,
+    load_reranker,
+    open_cross_encoder,
+)
+from citerec.rerank.pair import (
+    NAME,
+    RerankerSpec,
+    default_depth,
+    pair_flops,
+    read_reranker_spec,
+)
 from citerec.text import pair_text
 from citerec.types import Query
 
@@ -187,26 +198,35 @@ def test_scores_that_are_no_numbers_are_one_clear_line(
 # --- which folders open
 
 
+def loaded(
+    folder: Path, query_tokens: int = 0, candidate_tokens: int = 0
+) -> RerankerParts:
+    """Open a folder, which says how it reads, with other limits of tokens or its own."""
+    return load_reranker(
+        folder, read_reranker_spec(folder, query_tokens, candidate_tokens)
+    )
+
+
 def test_a_folder_says_how_it_reads(folder: Path, tmp_path: Path) -> None:
     plain = tiny_reranker(tmp_path, positions=512)
     (plain / NAME).unlink()
 
-    parts = load_reranker(folder)
+    parts = loaded(folder)
 
     assert (parts.spec.query_tokens, parts.spec.candidate_tokens, parts.typed) == (
         32,
         32,
         True,
     )
-    assert load_reranker(folder, query_tokens=16).spec.tokens == 16 + 32
-    assert load_reranker(plain).spec == RerankerSpec()  # 256 + 256
+    assert loaded(folder, query_tokens=16).spec.tokens == 16 + 32
+    assert loaded(plain).spec == RerankerSpec()  # 256 + 256
 
 
 def test_an_encoder_is_refused_and_told_how_to_train_it(tmp_path: Path) -> None:
     folder = tiny_bert(tmp_path / "bert")
 
     with pytest.raises(ModelError, match=f"citerec train-reranker --model {folder}"):
-        load_reranker(folder)
+        loaded(folder)
 
 
 def test_a_folder_of_no_whole_cross_encoder_is_refused(
@@ -219,15 +239,15 @@ def test_a_folder_of_no_whole_cross_encoder_is_refused(
     shutil.copy(tiny_bert(tmp_path / "other", layers=1) / "model.safetensors", mixed)
 
     with pytest.raises(ModelError, match="holds no weights"):
-        load_reranker(bare)
+        loaded(bare)
     with pytest.raises(ModelError, match=r"lack \d+ of the tensors"):
-        load_reranker(mixed)
+        loaded(mixed)
     with pytest.raises(ModelError, match="3 labels"):
-        load_reranker(tiny_reranker(tmp_path / "three", labels=3))
+        loaded(tiny_reranker(tmp_path / "three", labels=3))
     with pytest.raises(
         ModelError, match=r"128 positions, fewer than the 132 tokens .* fewer tokens"
     ):
-        load_reranker(folder, query_tokens=100, candidate_tokens=32)
+        loaded(folder, query_tokens=100, candidate_tokens=32)
 
 
 # --- how deep

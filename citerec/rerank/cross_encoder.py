@@ -64,16 +64,12 @@ class RerankerParts:
         return cut(self.tokenizer, texts, LONGEST, special=False)
 
 
-def load_reranker(
-    folder: Path, query_tokens: int = 0, candidate_tokens: int = 0
-) -> RerankerParts:
+def load_reranker(folder: Path, spec: RerankerSpec) -> RerankerParts:
     """Open the cross-encoder in a folder, in float32; nothing is fetched, and no code of the folder is run.
 
-    Limits of the query and the candidate, with special tokens, replace those of the folder; 0 for none. ModelError if
-    it is not a cross-encoder, its head was not trained, or it has too few positions; ConfigError if a limit is not
-    possible.
+    It reads pairs by `spec`. ModelError if it is not a cross-encoder, its head was not trained, or it has too few
+    positions.
     """
-    spec = read_reranker_spec(folder, query_tokens, candidate_tokens)
     parts, missing = load_body(folder, spec)
     if missing:
         raise ModelError(
@@ -249,14 +245,13 @@ def open_cross_encoder(
     """
     folder = find_model(name, base=index.path if index else None, log=log).folder
     config = config or EncodeConfig()
-    limits = query_tokens, candidate_tokens
     weights = sha256_of_files(weights_files(folder))
-    spec = read_reranker_spec(folder, *limits)
+    spec = read_reranker_spec(folder, query_tokens, candidate_tokens)
     precision = requested_precision(config.precision)
 
     def opened() -> CrossEncoder:
-        found = _exported(folder, config, limits, pairs)
-        parts, runner = found or (load_reranker(folder, *limits), None)
+        found = _exported(folder, config, spec, pairs)
+        parts, runner = found or (load_reranker(folder, spec), None)
         return CrossEncoder(parts, folder, config, name=name, runner=runner)
 
     key = (name, folder, weights, spec, config, precision, pairs)
@@ -264,7 +259,7 @@ def open_cross_encoder(
 
 
 def _exported(
-    folder: Path, config: EncodeConfig, limits: tuple[int, int], pairs: int
+    folder: Path, config: EncodeConfig, spec: RerankerSpec, pairs: int
 ) -> tuple[RerankerParts, Runner | None] | None:
     """Return a cross-encoder that ONNX Runtime may run and what runs it; its parts alone if it cannot be exported."""
     free = (Precision.AUTO, Precision.FLOAT32)
@@ -278,7 +273,6 @@ def _exported(
         sizes = SimpleNamespace(**orjson.loads((folder / "config.json").read_bytes()))
         positions = positions_of(sizes)
         cores = config.thread_count
-        spec = read_reranker_spec(folder, *limits)
         depth = pairs or default_depth(spec, sizes, "cpu", cores)
         if spec.tokens > positions or depth > affordable_depth(
             spec, sizes, "cpu", cores
@@ -288,7 +282,7 @@ def _exported(
         return None  # torch's side raises the error
     key = export_key(folder, None, spec)
     if (found := exported(key)) is None:
-        parts = load_reranker(folder, *limits)
+        parts = load_reranker(folder, spec)
         specials = parts.specials
         facts = {"specials": [specials.before, specials.between, specials.after]}
         found = export(key, reranker_net(parts), parts.tokenizer, facts)

@@ -126,9 +126,7 @@ def default_depth(
     return next((depth for depth in DEPTHS if depth <= affordable), DEPTHS[-1])
 
 
-def affordable_depth(
-    spec: RerankerSpec, sizes: Any, device: str, cores: int = CORES
-) -> float:
+def affordable_depth(spec: RerankerSpec, sizes: Any, device: str, cores: int) -> float:
     """Return how many pairs of full length take `SECONDS` on a device, on `cores` if it is cpu."""
     flops = SECONDS * (cores * CORE_FLOPS if device == "cpu" else GPU_FLOPS)
     return flops / pair_flops(spec.tokens, sizes)
