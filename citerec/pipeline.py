@@ -188,8 +188,8 @@ def reranker_of(
 def configure_for_ranker(
     reranker: OpenReranker,
     ranker: LtrModel,
-    requested: RerankConfig | None = None,
-    log: Log = no_log,
+    requested: RerankConfig | None,
+    log: Log,
 ) -> OpenReranker:
     """Return a reranker configured for a learning-to-rank model.
 
@@ -200,9 +200,11 @@ def configure_for_ranker(
     if notice := reranker_notice(ranker, reranker):
         log(notice)
     if reads_probability(ranker, reranker):
-        return reranker.with_weight(1)
-    if requested and requested.weight is not None:
-        return reranker.with_weight(requested.weight)
-    if not reranker.weight_after_ranker:
-        log(UNUSED.format(reranker.name))
-    return reranker.with_weight(reranker.weight_after_ranker)
+        weight = 1
+    elif requested and requested.weight is not None:
+        weight = requested.weight
+    else:
+        weight = reranker.weight_after_ranker
+        if not weight:
+            log(UNUSED.format(reranker.name))
+    return replace(reranker, weight=weight)

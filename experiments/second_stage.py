@@ -8,6 +8,7 @@ then reads the best papers of the default ranker again, for some test queries un
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def measured(folder: Path, model: Path) -> dict[str, Any]:
     ).reranker_of("ranker")
     scores: dict[str, Any] = {}
     for weight in WEIGHTS:
-        done = reranker.with_weight(weight).rerank(eval_set.queries, hits)
+        done = replace(reranker, weight=weight).rerank(eval_set.queries, hits)
         run = systems.as_run("ranker", [one.hits for one in done])
         scores[str(weight)] = per_query(run, eval_set.qrels)
     trained = orjson.loads((model / "training.json").read_bytes())

@@ -142,7 +142,7 @@ def test_a_calibrated_reranker_that_decides_alone_gives_probabilities(
     assert probable.rows.tolist() == [1, 0]  # paper 2 was not scored
     assert probable.scores.tolist() == pytest.approx([0.5, 1 / (1 + math.e)])
     assert replace(alone, calibrated=False).probabilities(reranked) is None
-    assert alone.with_weight(0.5).probabilities(reranked) is None
+    assert replace(alone, weight=0.5).probabilities(reranked) is None
 
 
 def test_auto_is_the_reranker_of_the_index_else_none(

@@ -378,8 +378,9 @@ class Systems:
             return configure_for_ranker(
                 self.open_reranker, ranker, self.config.rerank, log
             )
-        is_alone = name == "rerank-alone"
-        return self.open_reranker.with_weight(1) if is_alone else self.open_reranker
+        if name == "rerank-alone":
+            return replace(self.open_reranker, weight=1)
+        return self.open_reranker
 
     def check(self, names: Sequence[str]) -> None:
         """Open the models of some systems except the reranker, before any search; raises as `run` does."""

@@ -6,7 +6,7 @@ cross-encoder.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -98,10 +98,6 @@ class OpenReranker:
             settings={"device": "cpu", "weights": name},
             has_probability=False,
         )
-
-    def with_weight(self, weight: float) -> Self:
-        """Return the same reranker with another weight."""
-        return replace(self, weight=weight)
 
     def __str__(self) -> str:
         """Describe the reranker and its settings in one line."""
