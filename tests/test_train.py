@@ -38,8 +38,8 @@ from citerec.train.data import (
 )
 from citerec.train.encoder import (
     MINE_TO,
-    EncoderExamples,
     cited_by_cited,
+    draw_examples,
     mined,
     train_encoder,
 )
@@ -190,14 +190,15 @@ def test_an_example_is_a_query_one_of_its_positives_and_negatives_that_it_does_n
     graph: TrainingData, base: Path, recipe: str
 ) -> None:
     config = encoding(base, recipe=recipe, examples=3, hard=1)
-    examples = EncoderExamples.of(graph, config, cited_by_cited(graph))
+    hard = cited_by_cited(graph)
 
-    drawn, again = examples.drawn(), examples.drawn()
+    data, drawn = draw_examples(graph, hard, config)
+    _, again = draw_examples(graph, hard, config)
 
     positives = {(int(q), int(p)) for q, p in drawn[:, :2]}
     gold = zip(graph.queries[graph.gold.segment_ids], graph.gold.indices, strict=True)
     assert positives <= {(int(q), int(p)) for q, p in gold}
-    assert not examples.forbidden.holds(drawn[:, :1], drawn[:, 2:]).any()
+    assert not data.pairs().holds(drawn[:, :1], drawn[:, 2:]).any()
     assert np.array_equal(drawn, again)
     # three of each, or each positive
     assert len(drawn) == (3 * 5 if recipe == "specter" else 7)

@@ -24,6 +24,7 @@ from citerec.encode.torch_backend import Parts, load_parts
 from citerec.errors import ConfigError
 from citerec.files.arrays import Flags, Rows, batched
 from citerec.index.folder import IndexFolder
+from citerec.index.papers import Papers
 from citerec.index.vectors import similarities
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.eligible import within
@@ -31,7 +32,6 @@ from citerec.text import encoder_text
 from citerec.train import trainer
 from citerec.train.data import (
     Lists,
-    Pairs,
     TrainingData,
     candidate_sets,
     dev_measures,
@@ -107,58 +107,53 @@ def mined(
     )
 
 
-@dataclass(frozen=True)
-class EncoderExamples:
-    """Draws the examples: a query, one of its positives, and negatives, as rows."""
+def draw_examples(
+    data: TrainingData, hard: Lists, config: EncoderTraining
+) -> tuple[TrainingData, Rows]:
+    """Draw the examples: a query, one of its positives, and negatives, as rows; the same for the same settings.
 
-    data: TrainingData
-    config: EncoderTraining
-    hard: Lists  # hard negatives of each query, none of them forbidden
-    forbidden: Pairs  # (query, paper) that are never negatives
+    Triplets: `examples` of each query, `hard` of them with a hard negative; positives may repeat. In-batch: at most
+    `examples` distinct positives of each query, with `hard` negatives each.
 
-    @classmethod
-    def of(
-        cls, data: TrainingData, config: EncoderTraining, hard: Lists
-    ) -> "EncoderExamples":
-        """Make examples of the queries that have a positive and a possible negative."""
-        allowed = int(data.allowed.sum())
-        excluded = data.cited.where(data.allowed[data.cited.indices]).lengths
-        chosen = np.flatnonzero((data.gold.lengths > 0) & (excluded < allowed - 1))
-        if not len(chosen):
-            raise ConfigError(
-                f"no train query of {data.index.path} has a positive and a negative; use a larger corpus"
-            )
-        data = data.only(chosen)
-        return cls(data, config, hard.at(chosen), data.pairs())
+    Args:
+        data: The train queries.
+        hard: The hard negatives of each query, none of them a reference of the query or itself.
+        config: The settings.
 
-    def drawn(self) -> Rows:
-        """Return the examples, shape (examples, 2 + negatives); the same for the same settings.
-
-        Triplets: `examples` of each query, `hard` of them with a hard negative; positives may repeat. In-batch: at most
-        `examples` distinct positives of each query, with `hard` negatives each.
-        """
-        rng = np.random.default_rng([self.config.seed, 0])
-        count = self.config.examples
-        hard = self.config.hard
-        triplets = self.config.recipe == "specter"
-        positives = self.data.gold.drawn(count, rng, repeat=triplets)
-        if triplets:
-            negatives = np.full_like(positives, MISSING)
-            negatives[:, :hard] = self.hard.drawn(hard, rng, repeat=False)
-        else:
-            negatives = self.hard.drawn(count * hard, rng, repeat=False)
-        filled = positives.ravel() != MISSING
-        queries = np.repeat(self.data.queries, count)[filled]
-        negatives = negatives.reshape(len(filled), 1 if triplets else hard)[filled]
-        papers = np.flatnonzero(self.data.allowed).astype(np.int32)
-        rows, columns = np.nonzero(negatives == MISSING)
-        while len(rows):  # random allowed papers; forbidden ones are drawn again
-            drawn = rng.choice(papers, len(rows))
-            bad = self.forbidden.holds(queries[rows], drawn)
-            negatives[rows[~bad], columns[~bad]] = drawn[~bad]
-            rows = rows[bad]
-            columns = columns[bad]
-        return np.column_stack([queries, positives.ravel()[filled], negatives])
+    Returns:
+        The data of the queries that have a positive and a possible negative, and their examples, shape (examples, 2 +
+        negatives).
+    """
+    allowed = np.flatnonzero(data.allowed).astype(np.int32)
+    excluded = data.cited.where(data.allowed[data.cited.indices]).lengths
+    chosen = np.flatnonzero((data.gold.lengths > 0) & (excluded < len(allowed) - 1))
+    if not len(chosen):
+        raise ConfigError(
+            f"no train query of {data.index.path} has a positive and a negative; use a larger corpus"
+        )
+    data = data.only(chosen)
+    hard = hard.at(chosen)
+    forbidden = data.pairs()
+    rng = np.random.default_rng([config.seed, 0])
+    count = config.examples
+    triplets = config.recipe == "specter"
+    positives = data.gold.drawn(count, rng, repeat=triplets)
+    if triplets:
+        negatives = np.full_like(positives, MISSING)
+        negatives[:, : config.hard] = hard.drawn(config.hard, rng, repeat=False)
+    else:
+        negatives = hard.drawn(count * config.hard, rng, repeat=False)
+    filled = positives.ravel() != MISSING
+    queries = np.repeat(data.queries, count)[filled]
+    negatives = negatives.reshape(len(filled), 1 if triplets else config.hard)[filled]
+    rows, columns = np.nonzero(negatives == MISSING)
+    while len(rows):  # random allowed papers; forbidden ones are drawn again
+        drawn = rng.choice(allowed, len(rows))
+        bad = forbidden.holds(queries[rows], drawn)
+        negatives[rows[~bad], columns[~bad]] = drawn[~bad]
+        rows = rows[bad]
+        columns = columns[bad]
+    return data, np.column_stack([queries, positives.ravel()[filled], negatives])
 
 
 @dataclass(frozen=True)
@@ -353,9 +348,8 @@ def train_encoder(
 
     with state.open(plan, resume=resume, log=log):
         lists = Lists(**trainer.cached_arrays(state.folder, "hard", hard))
-        examples = EncoderExamples.of(data, config, lists)
-        drawn = examples.drawn()
-        loop = _trainer(net, examples, drawn, dev, state.folder)
+        used, drawn = draw_examples(data, lists, config)
+        loop = _trainer(net, index.papers, drawn, dev, config, state.folder)
         before = dev.measures(net.frozen(config)) if dev else {}
         history, best = trainer.train(
             loop, state, before, resume=resume, progress=progress, log=log
@@ -363,8 +357,8 @@ def train_encoder(
         is_better = bool(dev) and best.dev[config.metric] > before[config.metric]
         counts = {
             "papers": data.papers,
-            "train_queries": len(examples.data.queries),
-            "positives": len(examples.data.gold.indices),
+            "train_queries": len(used.queries),
+            "positives": len(used.gold.indices),
             "examples_an_epoch": len(drawn),
         }
         facts = {"plan": plan, "counts": counts}
@@ -383,9 +377,10 @@ def train_encoder(
 
 def _trainer(
     net: _Net,
-    examples: EncoderExamples,
+    papers: Papers,
     drawn: Rows,
     dev: EncoderDev | None,
+    config: EncoderTraining,
     folder: Path,
 ) -> Any:
     """Return the Trainer: its dataset holds rows, which the collator turns into texts."""
@@ -401,9 +396,7 @@ def _trainer(
         SentenceTransformerDataCollator,
     )
 
-    config = examples.config
     spec = net.parts.spec
-    papers = examples.data.index.papers
 
     class Collator(SentenceTransformerDataCollator):
         def __call__(self, features: list[dict[str, int]]) -> dict[str, Any]:
