@@ -492,7 +492,7 @@ def test_the_gradient_of_a_batch_does_not_depend_on_what_fits_memory(
     examples = listed_examples(data, config.replace(candidates="bm25"))
 
     def gradients(expected_pieces: int) -> list[Any]:
-        trainer.prepare(config)  # the same random head
+        trainer.prepare(config, sample_index, print)  # the same random head
         parts = load_base(base, config)
         loop = pair_trainer(parts, examples, None, tmp_path)
         loop.current_gradient_accumulation_steps = 1

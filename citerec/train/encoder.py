@@ -36,7 +36,6 @@ from citerec.train.data import (
     candidate_sets,
     dev_measures,
     dev_queries,
-    load_training_data,
 )
 from citerec.train.settings import EncoderTraining
 from citerec.types import (
@@ -331,9 +330,7 @@ def train_encoder(
         OutputError: If the folders cannot be written.
     """
     target = trainer.target_of(output, index, NAME, SPEC, force=force)
-    trainer.prepare(config)
-    data = load_training_data(index).sampled(config.queries, config.seed)
-    source = trainer.find_base(config.model, index, log)
+    data, source = trainer.prepare(config, index, log)
     net = _Net.of(source, config)
     dev = EncoderDev.load(index, config)
     plan = trainer.plan_of(config, index)

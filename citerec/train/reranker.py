@@ -39,7 +39,6 @@ from citerec.train.data import (
     candidate_sets,
     dev_measures,
     dev_queries,
-    load_training_data,
     platt,
     query_measures,
 )
@@ -285,9 +284,7 @@ def train_reranker(
     The dev queries also calibrate the model.
     """
     target = trainer.target_of(output, index, RERANKER, SPEC, force=force)
-    trainer.prepare(config)
-    data = load_training_data(index).sampled(config.queries, config.seed)
-    source = trainer.find_base(config.model, index, log)
+    data, source = trainer.prepare(config, index, log)
     parts = load_base(source.folder, config)
     plan = trainer.plan_of(config, index)
     state = trainer.TrainingState(target)

@@ -37,6 +37,7 @@ from citerec.files.cache import sha256_of_files
 from citerec.files.checksums import CARD, TRAINING, indented_json, seal_model
 from citerec.index.folder import IndexFolder
 from citerec.rules.held_out import BASES, data_of, recorded_indexes
+from citerec.train.data import TrainingData, load_training_data
 from citerec.train.settings import ModelTraining, RerankerTraining
 from citerec.types import Json, Log, Progress
 
@@ -94,16 +95,6 @@ def read_training(model: Path) -> Json:
         return orjson.loads((model / TRAINING).read_bytes())
     except (OSError, ValueError):
         return {}
-
-
-def find_base(model: str, index: IndexFolder, log: Log) -> ModelSource:
-    """Return the base model of a training; one with an adapter is refused."""
-    source = find_model(model, base=index.path, log=log)
-    if source.adapter:
-        raise ConfigError(
-            f"{model} has an adapter, which cannot be trained further; choose its base model"
-        )
-    return source
 
 
 def target_of(
@@ -258,8 +249,13 @@ def is_first() -> bool:
     return int(os.environ.get("RANK", "0")) == 0
 
 
-def prepare(config: ModelTraining) -> None:
-    """Import the packages of the extra `train`; set seed and threads."""
+def prepare(
+    config: ModelTraining, index: IndexFolder, log: Log
+) -> tuple[TrainingData, ModelSource]:
+    """Import the packages of the extra `train`; set seed and threads; return the training data and the base model.
+
+    A base model with an adapter is refused.
+    """
     # Busy waiting of OpenMP threads slows training tenfold on a shared machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     with extra("train"):
@@ -271,6 +267,13 @@ def prepare(config: ModelTraining) -> None:
     transformers.set_seed(config.seed)
     if config.threads:
         torch.set_num_threads(config.threads)
+    data = load_training_data(index).sampled(config.queries, config.seed)
+    source = find_model(config.model, base=index.path, log=log)
+    if source.adapter:
+        raise ConfigError(
+            f"{config.model} has an adapter, which cannot be trained further; choose its base model"
+        )
+    return data, source
 
 
 def arguments_of(
