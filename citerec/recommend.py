@@ -36,7 +36,6 @@ from citerec.rank.diversify import DIVERSE, DiversityStage
 from citerec.rank.features import Feature, declared_features
 from citerec.rank.ltr import (
     LtrModel,
-    RankedCandidates,
     library_notice,
     ranker_of,
     retriever_notice,
@@ -546,10 +545,7 @@ class Recommender:
             )
         if query.kind is QueryKind.REFERENCES:  # has no text
             return tuple(explained)
-        if isinstance(candidates, RankedCandidates):
-            vector = candidates.expanded.query_vector
-        else:
-            vector = candidates.query_vector
+        vector = candidates.query_vector
         found = passages(
             sentence_alone(query),
             vector.values if vector else None,

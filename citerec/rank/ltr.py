@@ -484,39 +484,33 @@ class LtrStage:
             cited = batch.known_references(place)
             # on more threads sums differ in the last bits
             with _LIMITED, _openblas().limit(limits=1):
-                _, features = self._models(query, expanded)
+                models, features = self._models(query, expanded)
                 matrix = features.matrix(query, expanded, cited)
-            ranked.append(self._ordered(query, matrix, expanded, cited))
+            ranked.append(self._ordered(models, matrix, expanded, cited))
         if self._reranker is None:
             return ranked
         done = self._reranker.rerank(
             batch.queries, [found.hits for found in ranked], progress
         )
         again: list[RankedCandidates] = []
-        for query, candidate_set, reranked in zip(
-            batch.queries, ranked, done, strict=True
-        ):
+        for found, reranked in zip(ranked, done, strict=True):
+            expanded = found.expanded
             scored = self._reranker.unit_scores(reranked)
-            matrix = with_rerank_feature(
-                candidate_set.matrix, candidate_set.expanded.rows, scored
-            )
+            matrix = with_rerank_feature(found.matrix, expanded.rows, scored)
             stages = {RERANK: reranked.scored}
             again.append(
-                self._ordered(
-                    query, matrix, candidate_set.expanded, candidate_set.cited, stages
-                )
+                self._ordered(found.models, matrix, expanded, found.cited, stages)
             )
         return again
 
     def _ordered(
         self,
-        query: Query,
+        models: tuple[LtrModel, ...],
         matrix: Matrix,
         candidates: ExpandedCandidates,
         cited: Sequence[int],
         scored: Mapping[str, Hits] | None = None,
     ) -> RankedCandidates:
-        models, _ = self._models(query, candidates)
         scores = np.sum([model.score(matrix) for model in models], axis=0)
         calibration = models[-1].calibration
         hits = Hits.ordered(candidates.rows, scores, self._id_rank)
@@ -533,6 +527,7 @@ class LtrStage:
             cited=cited,
             models=models,
             probabilities=probabilities,
+            query_vector=candidates.query_vector,
             agreement=candidates.agreement,
         )
 

@@ -144,13 +144,13 @@ class Gatherer:
             encoder="auto" if encoder else "none", retrievers=config.retrievers
         )
         self._first_stage = open_hybrid(index, retrieval, log)
-        self._reranker = self._first_order = None
+        self._default = open_ranker(DEFAULT)  # orders the papers to rerank
+        self._reranker = None
         if reranker:
             settings = RerankConfig(
                 model=reranker, depth=config.rerank_depth, threads=config.threads
             )
             self._reranker = open_reranker(index, settings, log)
-            self._first_order = open_ranker(DEFAULT).score
         self._graph = TemporalGraph(index, scope)
         given = (*features, *added_features(config.features, features))
         retrievers = self._first_stage.retrievers
@@ -199,17 +199,17 @@ class Gatherer:
                 for query in part.queries
             ]
             part = replace(part, queries=texts)
-            candidates: list[Any] = [*pipeline.all(part)]  # `ExpandedCandidates`
+            candidates: list[Any] = pipeline.all(part)  # `ExpandedCandidates`
             matrices = [
                 self._features.matrix(query, found, part.known_references(i))
                 for i, (query, found) in enumerate(
                     zip(part.queries, candidates, strict=True)
                 )
             ]
-            if self._reranker and self._first_order:
+            if self._reranker:
                 id_rank = self._graph.index.id_rank
                 lists = [
-                    Hits.ordered(found.rows, self._first_order(matrix), id_rank)
+                    Hits.ordered(found.rows, self._default.score(matrix), id_rank)
                     for found, matrix in zip(candidates, matrices, strict=True)
                 ]
                 done = self._reranker.rerank(part.queries, lists)
@@ -275,15 +275,15 @@ def gather_examples(
     reranker_knows = bool(weights and may_know_queries(weights, index))
     known = {"encoder": encoder_knows, "reranker": reranker_knows}
     excluded = " and ".join(model for model, knows in known.items() if knows)
-    how: Any = {"reranker": reranker, "features": features, "bodies": bodies}
-    gatherer = by_train = Gatherer(index, config, log, **how)
+    opened = partial(Gatherer, index, config, log, features=features, bodies=bodies)
+    gatherer = by_train = opened(reranker=reranker)
     if excluded:
         log(
             f"{name}: the citations of the train queries are training data of the {excluded}; the train queries are "
             "searched without, and the dev queries are training data, too"
         )
-        untaught: Any = {**how, "reranker": None if reranker_knows else reranker}
-        by_train = Gatherer(index, config, log, encoder=not encoder_knows, **untaught)
+        untaught = None if reranker_knows else reranker
+        by_train = opened(encoder=not encoder_knows, reranker=untaught)
     train = dev = RankerExamples.joined([])
     deployed = None
     try:
@@ -308,7 +308,7 @@ def gather_examples(
             **cached("dev", lambda: gatherer.whole(queries, progress).arrays)
         )
         if with_deployed:
-            knowing = Gatherer(index, config, log, scope=CitationScope.EARLIER, **how)
+            knowing = opened(reranker=reranker, scope=CitationScope.EARLIER)
             deployed = RankerExamples(
                 **cached("deployed", lambda: knowing.whole(queries, progress).arrays)
             )
