@@ -18,7 +18,7 @@ from citerec.errors import ConfigError, ModelError
 from citerec.files.arrays import Rows, Scores
 from citerec.index.folder import MODELS, RERANKER, IndexFolder
 from citerec.plugins import Plugins
-from citerec.retrieve.fuse import Rank, interpolated, min_max
+from citerec.retrieve.fuse import interpolated, min_max
 from citerec.rules.held_out import trained_on_other_data, trained_on_other_splits
 from citerec.stages import Reranker, check_stages, checked_scores
 from citerec.types import Hits, Json, Log, Progress, Query, falling, no_log, no_progress
@@ -162,7 +162,7 @@ class OpenReranker:
         return done
 
 
-def reordered(hits: Hits, scores: Scores, id_rank: Rank) -> Hits:
+def reordered(hits: Hits, scores: Scores, id_rank: Rows) -> Hits:
     """Order the first `len(scores)` hits by new scores, and keep all others below them in their order.
 
     Scores of the two groups are not comparable: below the last scored paper, each score is 1 less than the one above,

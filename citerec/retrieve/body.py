@@ -37,17 +37,20 @@ def search_bodies(
     dense: DenseRetriever | None,
     id_rank: Rows,
     k: int,
-) -> list[BodyHits]:
-    """Search the bodies of some drafts, whose sentences are encoded as one batch."""
-    parts = [
-        [
+) -> dict[int, BodyHits]:
+    """Search the bodies of the drafts that have one, by their places; all sentences are encoded as one batch."""
+    parts = {
+        place: [
             replace(query, title=text, abstract="", authors=(), venue="", body=())
             for text in query.body[:BODY_SENTENCES]
         ]
-        for query in queries
-    ]
-    every = [sentence for part in parts for sentence in part]
-    rules = [rule for part, rule in zip(parts, eligible, strict=True) for _ in part]
+        for place, query in enumerate(queries)
+        if query.body and not query.context
+    }
+    if not parts:
+        return {}
+    every = [sentence for part in parts.values() for sentence in part]
+    rules = [eligible[place] for place, part in parts.items() for _ in part]
     encoded = None
     by_name = dict[str, list[Hits]]()
     if lexical:
@@ -56,13 +59,14 @@ def search_bodies(
         vectors = dense.encoded(every)
         by_name[DENSE] = dense.search(vectors, rules, DEEP)
         encoded = partial(np.asarray, vectors)
-    found = list[BodyHits]()
+    found = dict[int, BodyHits]()
     end = 0
-    for part, scores in zip(parts, scores_of_parts(parts, table, encoded), strict=True):
+    of_parts = scores_of_parts([*parts.values()], table, encoded)
+    for (place, part), scores in zip(parts.items(), of_parts, strict=True):
         rows = slice(end, end + len(part))
         end += len(part)
         hits = {
             name: rrf(each[rows], id_rank, k0=K0, k=k) for name, each in by_name.items()
         }
-        found.append(BodyHits(hits, scores))
+        found[place] = BodyHits(hits, scores)
     return found

@@ -6,10 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import RRF_K0, FuseConfig, FuseMethod
-from citerec.files.arrays import Floats, Rows, Scores
+from citerec.files.arrays import Floats, Rows, Scores, concatenated
 from citerec.types import Hits
-
-Rank = Rows
 
 _LEAST_SPREAD = (
     1e-9  # least range of scores, as in ranx; a smaller range counts as this one
@@ -18,7 +16,7 @@ _LEAST_SPREAD = (
 
 def fuse(
     rankings: Mapping[str, Hits],
-    id_rank: Rank,
+    id_rank: Rows,
     config: FuseConfig,
     *,
     k: int | None = None,
@@ -32,7 +30,7 @@ def fuse(
 
 def rrf(
     rankings: Sequence[Hits],
-    id_rank: Rank,
+    id_rank: Rows,
     *,
     k0: int = RRF_K0,
     weights: Sequence[float] | None = None,
@@ -57,7 +55,7 @@ def reciprocal_ranks(count: int, k0: int = RRF_K0) -> Floats:
 def weighted_sum(
     rankings: Sequence[Hits],
     weights: Sequence[float],
-    id_rank: Rank,
+    id_rank: Rows,
     *,
     k: int | None = None,
 ) -> Hits:
@@ -121,18 +119,16 @@ def summed(
     rankings: Sequence[Hits],
     points: Sequence[Floats],
     weights: Sequence[float],
-    id_rank: Rank,
+    id_rank: Rows,
     k: int | None = None,
 ) -> Hits:
     """Sum the points of each paper, an array per ranking in its order, with the weight of the ranking.
 
     The order is that of the returned scores, in float32; `k` is the maximum number of papers.
     """
-    if not rankings:
-        return Hits(np.zeros(0, np.int32), np.zeros(0, np.float32))
-    rows, position = np.unique(
-        np.concatenate([hits.rows for hits in rankings]), return_inverse=True
-    )
-    weighted = np.concatenate([w * p for w, p in zip(weights, points, strict=True)])
+    every = concatenated((hits.rows for hits in rankings), np.int32)
+    rows, position = np.unique(every, return_inverse=True)
+    pairs = zip(weights, points, strict=True)
+    weighted = concatenated((w * p for w, p in pairs), np.float64)
     scores = np.bincount(position, weighted, len(rows)).astype(np.float32)
     return Hits.ordered(rows, scores, id_rank, k)

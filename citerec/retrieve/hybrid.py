@@ -170,7 +170,10 @@ class HybridRetriever:
                 QueryVector(vector, dense.directions)
                 for vector in dense.encoded(queries)
             ]
-        bodies = self._bodies(queries, eligible, depth)
+        stages = self.bm25, self._lexical, self.dense
+        bodies = dict[int, BodyHits]()
+        if any(query.body for query in queries):
+            bodies = search_bodies(queries, eligible, *stages, self._id_rank, depth)
         sets: list[CandidateSet] = []
         for i, (vector, of_sentences) in enumerate(
             zip(vectors, sentences, strict=True)
@@ -192,21 +195,6 @@ class HybridRetriever:
                 )
             )
         return sets
-
-    def _bodies(
-        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
-    ) -> dict[int, BodyHits]:
-        """Search the bodies of the drafts that have one; return what they find by the place of the draft."""
-        places = [
-            i for i, query in enumerate(queries) if query.body and not query.context
-        ]
-        if not places:
-            return {}
-        drafts = [queries[i] for i in places]
-        rules = [eligible[i] for i in places]
-        stages = self.bm25, self._lexical, self.dense
-        found = search_bodies(drafts, rules, *stages, self._id_rank, k)
-        return dict(zip(places, found, strict=True))
 
 
 def encoder_of(
