@@ -177,12 +177,8 @@ class Bm25Retriever:
 
     def scores_of_papers(self, queries: Sequence[Query], rows: Rows) -> Scores:
         """Return the score of each distinct paper for each query, shape (queries, papers); 0 without a common term."""
-        documents = self._documents[rows]
-        has_text = documents >= 0
-        scores = np.zeros((len(queries), len(rows)), np.float32)
         terms = [self._numbered(self._terms(query)) for query in queries]
-        scores[:, has_text] = self._table(terms, documents[has_text])
-        return scores
+        return self._table(terms, rows)
 
     def by_key_terms(self, key_terms: int) -> Self:
         """Return a retriever over the same open files that searches only the best terms of a query."""
@@ -215,20 +211,10 @@ class Bm25Retriever:
         for word in dict.fromkeys([*WORD.findall(text), *tokens]):
             for term in analyze(word):
                 forms.setdefault(term, word.lower() if word[1:].islower() else word)
-        distinct = np.array(
-            sorted({row for row in rows if self._documents[row] >= 0}), np.int32
-        )
         each = [self._numbered({term: count}) for term, count in counts.items()]
-        weights = self._table(each, self._documents[distinct])
-        columns = {row: column for column, row in enumerate(distinct.tolist())}
         matching: list[list[str]] = []
-        for row in rows:
-            column = columns.get(int(row))
-            weight = (
-                {}
-                if column is None
-                else dict(zip(counts, weights[:, column], strict=True))
-            )
+        for weights in self._table(each, np.array(rows, np.int32)).T.tolist():
+            weight = dict(zip(counts, weights, strict=True))
             best = sorted(
                 filter(weight.get, weight), key=lambda term: (-weight[term], term)
             )
@@ -268,24 +254,26 @@ class Bm25Retriever:
         times = np.array([*counts.values()], np.float32)
         return dict(zip(counts, self._weights(dfs, times).tolist(), strict=True))
 
-    def _table(self, queries: Sequence[Mapping[int, int]], docs: Rows) -> Scores:
-        """Return the scores of distinct documents, eligible or not, shape (queries, documents); 0 without a term.
+    def _table(self, queries: Sequence[Mapping[int, int]], rows: Rows) -> Scores:
+        """Return the scores of distinct papers, eligible or not, shape (queries, papers); 0 without a term.
 
-        The costs depend on the documents, and hardly on the size of the index.
+        The costs depend on the papers, and hardly on the size of the index.
         """
-        order = np.argsort(docs, kind="stable")
-        distinct = docs[order]
-        norms = self._inverse[self._postings.norms[docs[order]]]
+        documents = self._documents[rows]
+        order = np.argsort(documents, kind="stable")
+        order = order[documents[order] >= 0]
+        docs = documents[order]
+        norms = self._inverse[self._postings.norms[docs]]
         totals = np.zeros((len(queries), len(docs)))
         for term in {term: None for terms in queries for term in terms}:
-            places, freqs = self._postings.freqs_in(term, distinct)
+            places, freqs = self._postings.freqs_in(term, docs)
             x = freqs.astype(np.float32) * norms[places]
             df = np.array([self._postings.df(term)])
             for total, terms in zip(totals, queries, strict=True):
                 if count := terms.get(term):
                     [weight] = self._weights(df, np.array([count], np.float32))
                     total[places] += weight - weight / (_ONE + x)
-        scores = np.empty(totals.shape, np.float32)
+        scores = np.zeros((len(queries), len(rows)), np.float32)
         scores[:, order] = totals
         return scores
 
