@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from citerec.errors import ModelError
-from citerec.files.arrays import Counts, Floats
 from citerec.files.checksums import read_record
 
 HEAD = {
@@ -157,10 +157,10 @@ def _sizes(head: str, features: int) -> list[int]:
     ):
         raise ValueError(f"its head does not describe {features} features")
     if "monotone_constraints" in fields:
-        constraints = _integers(fields, "monotone_constraints", features)
+        constraints = _numbers(fields, "monotone_constraints", features)
         if np.abs(constraints).max() > 1:
             raise ValueError("its monotone_constraints are not -1, 0 or 1")
-    sizes = _integers(fields, "tree_sizes", fields.get("tree_sizes", "").count(" ") + 1)
+    sizes = _numbers(fields, "tree_sizes", fields.get("tree_sizes", "").count(" ") + 1)
     if sizes.min() < 0 or len(sizes) > MAX_TREES:
         raise ValueError("its tree_sizes are invalid")
     return sizes.tolist()
@@ -173,7 +173,7 @@ def _check_tree(text: str, number: int, features: int) -> None:
         raise ValueError(f"tree {number} is cut off")
     known = {"num_leaves", "num_cat", "is_linear", "shrinkage", *INTEGERS, *NUMBERS}
     fields = _fields(lines, known)
-    [leaves] = _integers(fields, "num_leaves", 1).tolist()
+    [leaves] = _numbers(fields, "num_leaves", 1).tolist()
     if not 1 <= leaves <= MAX_LEAVES:
         raise ValueError(f"tree {number} has {leaves} leaves")
     if (fields.get("num_cat"), fields.get("is_linear")) != ("0", "0"):
@@ -182,11 +182,9 @@ def _check_tree(text: str, number: int, features: int) -> None:
         _numbers(fields, "leaf_value", 1)
         return
     _numbers(fields, "shrinkage", 1)
-    for name in NUMBERS:
-        _numbers(fields, name, leaves - (name not in OF_LEAVES))
     tree = {
-        name: _integers(fields, name, leaves - (name not in OF_LEAVES))
-        for name in INTEGERS
+        name: _numbers(fields, name, leaves - (name not in OF_LEAVES))
+        for name in (*NUMBERS, *INTEGERS)
     }
     if not ((tree["split_feature"] >= 0) & (tree["split_feature"] < features)).all():
         raise ValueError(f"tree {number} splits by a feature that does not exist")
@@ -217,22 +215,19 @@ def _fields(lines: list[str], known: set[str]) -> dict[str, str]:
     return fields
 
 
-def _integers(fields: dict[str, str], name: str, count: int) -> Counts:
-    numbers = _numbers(fields, name, count, _INTEGERS)
-    if np.abs(numbers).max(initial=0) >= 2**31:
-        raise ValueError(f"its {name} are too large")
-    return numbers.astype(np.int64)
-
-
-def _numbers(
-    fields: dict[str, str], name: str, count: int, pattern: re.Pattern[str] = _NUMBERS
-) -> Floats:
+def _numbers(fields: dict[str, str], name: str, count: int) -> npt.NDArray[Any]:
+    """Return the numbers of a field, shape (count,): whole ones unless LightGBM reads them as floats."""
+    is_whole = name not in {*NUMBERS, "shrinkage"}
     text = fields.get(name, "missing")
     if name == "threshold":  # LightGBM may write an infinite one
         text = text.replace("inf", "1e308")
-    if not pattern.fullmatch(text):
+    if not (_INTEGERS if is_whole else _NUMBERS).fullmatch(text):
         raise ValueError(f"its {name} are not numbers of this kind")
     numbers = np.array([*map(float, text.split())])
     if len(numbers) != count or not np.isfinite(numbers).all():
         raise ValueError(f"it has {len(numbers)} {name}, expected {count} finite ones")
-    return numbers
+    if not is_whole:
+        return numbers
+    if np.abs(numbers).max(initial=0) >= 2**31:
+        raise ValueError(f"its {name} are too large")
+    return numbers.astype(np.int64)
