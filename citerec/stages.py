@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec.errors import ConfigError, shown
-from citerec.files.arrays import Scores
+from citerec.files.arrays import Numbers, Scores
 from citerec.index.folder import IndexFolder
 from citerec.plugins import Plugins
 from citerec.rules.eligible import within
@@ -103,7 +102,7 @@ class Reranker(Protocol):
 class RankModel(Protocol):
     """Scores candidates by their features."""
 
-    def score(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.floating]:
+    def score(self, features: Scores) -> Numbers:
         """Return the score of each paper, shape (papers,); a higher one is better.
 
         `features` has the columns `citerec.rank.features.NAMES`, then the added ones; NaN where a value is unknown.

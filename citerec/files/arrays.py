@@ -87,6 +87,15 @@ def check_ends(name: str, ends: "npt.NDArray[np.integer]", last: int) -> None:
         raise ValueError(f"{name} does not rise from 0 to {last:,}")
 
 
+Array = npt.NDArray[Any]
+
+
+Numbers = npt.NDArray[np.floating]
+
+
+Integers = npt.NDArray[np.integer]
+
+
 Flags = npt.NDArray[np.bool_]
 
 

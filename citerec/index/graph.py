@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from citerec.files.arrays import (
+    Array,
     Counts,
     Rows,
     Years,
@@ -137,11 +138,11 @@ class Graph:
 
 
 def gathered(
-    indptr: npt.NDArray[Any],
-    indices: npt.NDArray[Any],
-    rows: npt.NDArray[Any],
+    indptr: Array,
+    indices: Array,
+    rows: Array,
     most: int | None = None,
-) -> tuple[npt.NDArray[Any], Counts]:
+) -> tuple[Array, Counts]:
     """Return some lists of a CSR structure one after the other, and the length of each, shape of `rows`.
 
     Of a list of over `most` entries an even sample of so many is returned.

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import RANKING_DEPTH, RRF_K0
-from citerec.files.arrays import Counts, Flags, Floats, Rows, Scores
+from citerec.files.arrays import Array, Counts, Flags, Floats, Rows, Scores
 from citerec.graph.temporal import CitationCounts, GraphSnapshot, TemporalGraph
 from citerec.index.vectors import unit
 from citerec.retrieve.fuse import reciprocal_ranks, rrf
@@ -80,7 +80,7 @@ class SparseVector:
         """Return the vector with each weight multiplied; `by` is a number or has the shape of `rows`."""
         return replace(self, weights=self.weights * by)
 
-    def divided(self, degrees: Callable[[Rows], npt.NDArray[Any]]) -> Self:
+    def divided(self, degrees: Callable[[Rows], Array]) -> Self:
         """Return the vector divided by the root of each paper's degree, as a cosine is."""
         return self.scaled(1 / np.sqrt(np.maximum(degrees(self.rows), 1)))
 

@@ -12,15 +12,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from math import fsum, log
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec.bibliography.keys import name_key, same_person
 from citerec.config import RRF_K0
 from citerec.errors import ConfigError, shown
-from citerec.files.arrays import Counts, Flags, Rows, Scores, offsets
+from citerec.files.arrays import Array, Counts, Flags, Rows, Scores, offsets
 from citerec.graph.temporal import GraphSnapshot, TemporalGraph
 from citerec.index.papers import NO_YEAR, Papers, codes
 from citerec.index.vectors import unit
@@ -45,7 +44,7 @@ OLDEST = 30  # years; the largest age
 COVERED = 0.8  # a draft of the corpus' field is that near to its candidates, or nearer
 REFERENCES = 5  # in the corpus, of a paper, in most corpora
 
-Values = npt.NDArray[Any]  # shape (papers,)
+Values = Array  # shape (papers,)
 Matrix = Scores  # shape (papers, features); NaN where a value is unknown
 Table = Scores  # shape (sentences, candidates)
 

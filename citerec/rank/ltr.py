@@ -18,14 +18,13 @@ from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 from pydantic import Field
 from threadpoolctl import ThreadpoolController
 
 from citerec.config import RecommendConfig, Settings, read_settings
 from citerec.errors import ConfigError, ModelError
-from citerec.files.arrays import Floats, Rows, Scores
+from citerec.files.arrays import Array, Floats, Rows, Scores
 from citerec.files.atomic import is_regular
 from citerec.files.checksums import check_model, read_record, sha256_of
 from citerec.graph.temporal import TemporalGraph
@@ -79,7 +78,7 @@ class Calibration(Settings):
         """Return the probability of each paper, shape (papers,); `matrix` has the features of their list or lists."""
         return sigmoid(self.terms(scores, matrix).sum(axis=1) + self.offset)
 
-    def terms(self, scores: npt.NDArray[Any], matrix: Matrix) -> Floats:
+    def terms(self, scores: Array, matrix: Matrix) -> Floats:
         """Return what the score and each feature add to the logits, shape (papers, 1 + weights)."""
         columns = [matrix[:, NAMES.index(name)] for name in self.weights]
         factors = [self.scale, *self.weights.values()]

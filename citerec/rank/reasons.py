@@ -10,12 +10,11 @@ from functools import partial
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec.bibliography.keys import same_person, split_name
 from citerec.display import percentage, plural, shortened
 from citerec.drafts.context import without_markers
-from citerec.files.arrays import Floats, Rows
+from citerec.files.arrays import Floats, Numbers, Rows
 from citerec.graph.temporal import RECENT_YEARS, GraphSnapshot, TemporalGraph
 from citerec.index.papers import NO_YEAR, Papers
 from citerec.rank.contexts import ContextRetriever
@@ -189,7 +188,7 @@ def reranked(probability: float) -> str:
 def reasons(
     item: Recommendation,
     features: Mapping[str, float],
-    contributions: npt.NDArray[np.floating],
+    contributions: Numbers,
     *,
     matched: Sequence[str],
     row: int,

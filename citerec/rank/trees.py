@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec.errors import ModelError
+from citerec.files.arrays import Array
 from citerec.files.checksums import read_record
 
 HEAD = {
@@ -215,7 +215,7 @@ def _fields(lines: list[str], known: set[str]) -> dict[str, str]:
     return fields
 
 
-def _numbers(fields: dict[str, str], name: str, count: int) -> npt.NDArray[Any]:
+def _numbers(fields: dict[str, str], name: str, count: int) -> Array:
     """Return the numbers of a field, shape (count,): whole ones unless LightGBM reads them as floats."""
     is_whole = name not in {*NUMBERS, "shrinkage"}
     text = fields.get(name, "missing")

@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec.config import RRF_K0, FuseConfig, FuseMethod
-from citerec.files.arrays import Floats, Rows, Scores, concatenated
+from citerec.files.arrays import Floats, Numbers, Rows, Scores, concatenated
 from citerec.types import Hits
 
 _LEAST_SPREAD = (
@@ -87,7 +86,7 @@ def ranks_and_scores(hits: Hits, rows: Rows) -> tuple[Rows, Scores]:
     return ranks, scores
 
 
-def standardised(scores: npt.NDArray[np.floating]) -> Floats:
+def standardised(scores: Numbers) -> Floats:
     """Scale the scores of one list to mean 0 and standard deviation 1; all 0 if all scores are equal."""
     if not len(scores):
         return np.zeros(0)
@@ -95,9 +94,7 @@ def standardised(scores: npt.NDArray[np.floating]) -> Floats:
     return (wide - wide.mean()) / max(wide.std(), _LEAST_SPREAD)
 
 
-def interpolated(
-    scores: npt.NDArray[np.floating], before: npt.NDArray[np.floating], weight: float
-) -> Floats:
+def interpolated(scores: Numbers, before: Numbers, weight: float) -> Floats:
     """Return weight * new score + (1 - weight) * score before, each standardised over the list."""
     return weight * standardised(scores) + (1 - weight) * standardised(before)
 

@@ -9,10 +9,17 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec.errors import ConfigError
-from citerec.files.arrays import Counts, Flags, Floats, Scores, concatenated
+from citerec.files.arrays import (
+    Array,
+    Counts,
+    Flags,
+    Floats,
+    Numbers,
+    Scores,
+    concatenated,
+)
 from citerec.index.folder import IndexFolder
 from citerec.rank.features import (
     FEATURES,
@@ -31,7 +38,7 @@ from citerec.rank.ltr import (
     read_spec,
 )
 from citerec.rank.trees import load
-from citerec.train.data import F1_DEPTH, Numbers, logistic, query_measures
+from citerec.train.data import F1_DEPTH, logistic, query_measures
 from citerec.train.settings import RankerTraining
 
 DEEP = 200  # ranks whose pairs count; a reference list needs more than the first rank
@@ -87,7 +94,7 @@ class RankerExamples:
         return cls(*map(np.concatenate, columns))
 
     @property
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """The arrays by name, as the constructor takes them."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 

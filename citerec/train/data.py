@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec.errors import ConfigError
 from citerec.evaluation.protocol import load_eval_set
@@ -18,6 +17,8 @@ from citerec.files.arrays import (
     Counts,
     Flags,
     Floats,
+    Integers,
+    Numbers,
     Rows,
     batched,
     concatenated,
@@ -33,9 +34,6 @@ from citerec.types import CandidateSet, Eligibility, Progress, Query, QueryBatch
 F1_DEPTH = 20
 F1 = 1  # the column of F1 in `query_measures`
 BLOCK = 256  # queries searched at once
-
-Integers = npt.NDArray[np.integer]
-Numbers = npt.NDArray[np.floating]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec.bibliography.keys import title_key
 from citerec.config import RecommendConfig
 from citerec.encode.torch_backend import batches, check_positions, padded
 from citerec.errors import ConfigError
 from citerec.evaluation.significance import ALPHA, cross_validate
-from citerec.files.arrays import Flags, Rows, Scores, concatenated
+from citerec.files.arrays import Array, Flags, Numbers, Rows, Scores, concatenated
 from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import RERANKER, IndexFolder
 from citerec.index.vectors import similarities, vectors_of
@@ -33,7 +32,6 @@ from citerec.train.data import (
     F1,
     LabelledQueries,
     Lists,
-    Numbers,
     Pairs,
     TrainingData,
     candidate_sets,
@@ -289,7 +287,7 @@ def train_reranker(
     plan = trainer.plan_of(config, index)
     state = trainer.TrainingState(target)
 
-    def searched() -> dict[str, npt.NDArray[Any]]:
+    def searched() -> dict[str, Array]:
         sets = candidate_sets(
             data, _first_stage(index, config, log), config.depth, progress
         )

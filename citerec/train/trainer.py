@@ -18,7 +18,6 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 
 from citerec.display import filled
@@ -32,6 +31,7 @@ from citerec.encode.models import (
 )
 from citerec.encode.spec import Precision, has_bfloat16
 from citerec.errors import ConfigError, ModelExistsError, extra, writing
+from citerec.files.arrays import Array
 from citerec.files.atomic import building, locked, refuse_links
 from citerec.files.cache import sha256_of_files
 from citerec.files.checksums import CARD, TRAINING, indented_json, seal_model
@@ -48,7 +48,7 @@ GPU_TOKENS = 65_536
 PLAN = "plan.json"
 NEW = "-new"  # suffix of a model that is not in use
 
-Arrays = Mapping[str, npt.NDArray[Any]]
+Arrays = Mapping[str, Array]
 
 
 # --- what a training depends on
@@ -188,7 +188,7 @@ class TrainingState:
 
 def cached_arrays(
     folder: Path, name: str, make: Callable[[], Arrays]
-) -> dict[str, npt.NDArray[Any]]:
+) -> dict[str, Array]:
     """Return the arrays that a folder holds under a name; if it has none, make and save them.
 
     Of several processes the first one makes them, before the others read them.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from citerec.files.arrays import Flags
+from citerec.files.arrays import Flags, Numbers
 from citerec.files.atomic import building
 from citerec.files.checksums import CARD, seal_model
 from citerec.index.folder import IndexFolder, open_index
@@ -33,7 +33,7 @@ from citerec.rank.ltr import (
     write_spec,
 )
 from citerec.recommendations import UNLIKELY
-from citerec.train.boost import Numbers, RankerExamples, TopList, calibrated, top_lists
+from citerec.train.boost import RankerExamples, TopList, calibrated, top_lists
 from citerec.train.data import F1_DEPTH, LabelledQueries, dev_queries
 from citerec.train.ranker import Gatherer, with_known_half
 from citerec.train.settings import RankerTraining
