@@ -369,8 +369,10 @@ def test_an_encoder_learns_and_opens_everywhere(
         str(tmp_path) not in json.dumps(record)
         and record["counts"]["train_queries"] == 60
     )
-    assert was_trained_so(folder, sample_index, config)
-    assert not was_trained_so(folder, sample_index, config.replace(seed=1))
+    assert was_trained_so(folder, trainer.plan_of(config, sample_index))
+    assert not was_trained_so(
+        folder, trainer.plan_of(config.replace(seed=1), sample_index)
+    )
     assert may_know_queries(folder, sample_index)
     with pytest.raises(ModelExistsError):
         train_encoder(sample_index, folder, config)
@@ -414,7 +416,9 @@ def test_a_reranker_learns_and_opens_everywhere(
 
     train_reranker(sample_index, folder, config)
 
-    assert model_faults(folder) == [] and was_trained_so(folder, sample_index, config)
+    assert model_faults(folder) == [] and was_trained_so(
+        folder, trainer.plan_of(config, sample_index)
+    )
     assert read_reranker_spec(folder).is_calibrated
     rows = np.arange(5, dtype=np.int32)
     papers = sample_index.papers.at(rows.tolist())

@@ -24,13 +24,13 @@ from citerec.train.data import dev_queries, load_training_data
 from citerec.train.ranker import (
     Gatherer,
     gather_examples,
+    plan_of,
     sampled,
     train_on,
     train_ranker,
-    was_trained_so,
 )
 from citerec.train.settings import RankerTraining
-from citerec.train.trainer import TrainingState
+from citerec.train.trainer import TrainingState, was_trained_so
 from citerec.types import CandidateSet, Eligibility, Hits, Query, no_progress
 
 # Each paper cites the one before; the last fifth are the dev and test queries.
@@ -289,8 +289,8 @@ def test_a_training_goes_on_with_the_examples_that_it_gathered(
 
     assert {*gathered} == {"features of dev queries"}
     assert (whole / "full.txt").read_text() == (broken / "full.txt").read_text()
-    assert was_trained_so(whole, [sample_index], config())
-    assert not was_trained_so(whole, [sample_index], config(seed=1))
+    assert was_trained_so(whole, plan_of(config(), [sample_index]))
+    assert not was_trained_so(whole, plan_of(config(seed=1), [sample_index]))
     assert not TrainingState(broken).folder.exists()
     with pytest.raises(ModelExistsError):
         train_ranker([sample_index], whole, config())

@@ -1,6 +1,5 @@
 """Trains the models of an index in order, encoder, reranker and ranker, and uses those that are better on dev."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,10 @@ from citerec.train.trainer import (
     TrainingState,
     encoder_folder,
     own_folder,
+    plan_of,
     was_trained_so,
 )
-from citerec.types import Log, Progress, no_log, no_progress
+from citerec.types import Json, Log, Progress, no_log, no_progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +61,10 @@ def train_all(
     }
     reports: list[StepReport] = []
 
-    def trained_before(name: str, is_same: Callable[[Path], bool]) -> Path | None:
+    def trained_before(name: str, plan: Json) -> Path | None:
         """Return the model of a name, in use or not, that was trained so already; None without one."""
         places = index.models / name, index.models / f"{name}{NEW}"
-        model = next(filter(is_same, places), None)
+        model = next((place for place in places if was_trained_so(place, plan)), None)
         for place in places if model else ():
             TrainingState(
                 place
@@ -94,9 +94,7 @@ def train_all(
             log(f"the {name} is not better, and not used: {model} (to use it: --force)")
         return is_used
 
-    model = trained_before(
-        encoder.NAME, lambda model: was_trained_so(model, index, plan.encoder)
-    )
+    model = trained_before(encoder.NAME, plan_of(plan.encoder, index))
     if model is None:
         own = index.models / encoder.NAME
         in_use = encoder_folder(index)
@@ -133,12 +131,13 @@ def train_all(
         use(name, report.output, metric, before, after, report.is_better)
         return report.output
 
-    same: dict[str, Callable[[Path], bool]] = {
-        RERANKER: lambda model: was_trained_so(model, index, plan.reranker),
-        RANKER: lambda model: ranker.was_trained_so(model, [index], plan.ranker),
-    }
-    for name, is_same in same.items():
-        model = trained_before(name, is_same) or train_one(name)
+    for name in (RERANKER, RANKER):
+        wanted = (
+            ranker.plan_of(plan.ranker, [index])
+            if name == RANKER
+            else plan_of(plan.reranker, index)
+        )
+        model = trained_before(name, wanted) or train_one(name)
         own = index.models / name
         if force and model != own:
             replace_folder(model, own)

@@ -362,7 +362,7 @@ def train_ranker(
         if index.is_embedded:
             reopen(index.encoder, index.path, EncodeConfig())
     state = trainer.TrainingState(target)
-    plan = _plan(indexes, config, withheld)
+    plan = plan_of(config, indexes, withheld)
     plan |= {"given": [feature.name for feature in features]} if features else {}
     with state.open(plan, resume=resume, log=log):
         examples: list[IndexExamples] = []
@@ -379,26 +379,16 @@ def train_ranker(
         return train_on(examples, target, config, log, plan=plan, own=own)
 
 
-def was_trained_so(
-    model: Path,
-    indexes: Sequence[IndexFolder],
-    config: RankerTraining,
-    withheld: Sequence[IndexFolder] = (),
-) -> bool:
-    """Return whether a model was trained on these papers, splits and vectors with these settings."""
-    return trainer.read_training(model).get("plan") == _plan(indexes, config, withheld)
-
-
 def _reranker(index: IndexFolder, config: RankerTraining) -> str | None:
     """Return the reranker for the candidates of an index; None for none."""
     chosen = choose_reranker(config.reranker, index, same_data=True)
     return chosen.model if chosen else None
 
 
-def _plan(
-    indexes: Sequence[IndexFolder],
+def plan_of(
     config: RankerTraining,
-    withheld: Sequence[IndexFolder],
+    indexes: Sequence[IndexFolder],
+    withheld: Sequence[IndexFolder] = (),
 ) -> Json:
     """Return what a training depends on: the settings, and papers, splits, encoder and reranker of each index."""
     facts = [_facts(index, _reranker(index, config)) for index in indexes]
@@ -517,10 +507,10 @@ def train_on(
             "meaning": meaning,
             "spec": SPEC,
             "top": TOP,
+            "lag": CITATION_LAG,
+            "is_addition": isinstance(base, Trees),
+            "linear": linear.weights,
         }
-        shown["lag"] = CITATION_LAG
-        shown["is_addition"] = isinstance(base, Trees)
-        shown["linear"] = linear.weights
         trainer.finish_folder(folder, facts, _shown(config), "ranker.md", shown)
     return RankerReport(
         output=output,

@@ -84,9 +84,9 @@ def plan_of(config: ModelTraining, index: IndexFolder) -> Json:
     return plan
 
 
-def was_trained_so(model: Path, index: IndexFolder, config: ModelTraining) -> bool:
-    """Return whether a model was trained on these papers, splits and vectors, from this base, with these settings."""
-    return read_training(model).get("plan") == plan_of(config, index)
+def was_trained_so(model: Path, plan: Json) -> bool:
+    """Return whether a model was trained as a plan says: with these settings, on these papers, splits and vectors."""
+    return read_training(model).get("plan") == plan
 
 
 def read_training(model: Path) -> Json:

@@ -143,11 +143,11 @@ def trained_encoder(
     """Train the encoder of a row on its index, unless it exists; return its folder."""
     from citerec.train.encoder import train_encoder
     from citerec.train.settings import EncoderTraining
-    from citerec.train.trainer import was_trained_so
+    from citerec.train.trainer import plan_of, was_trained_so
 
     model = index.models / name
     config = EncoderTraining.read(settings, {})
-    if not was_trained_so(model, index, config):
+    if not was_trained_so(model, plan_of(config, index)):
         train_encoder(index, model, config, resume=True, force=True, progress=progress)
     return str(model)
 
@@ -163,14 +163,14 @@ def reranker_of(
         return experiment.reranker
     from citerec.train.reranker import train_reranker
     from citerec.train.settings import RerankerTraining
-    from citerec.train.trainer import was_trained_so
+    from citerec.train.trainer import plan_of, was_trained_so
 
     settings = Path(experiment.train_reranker)
     config = RerankerTraining.read(settings, {})
     own = index.models / RERANKER
     for_row = own.with_name(f"{RERANKER}-{settings.stem}")
     for model in (own, for_row):
-        if was_trained_so(model, index, config):
+        if was_trained_so(model, plan_of(config, index)):
             return str(model)
     train_reranker(index, for_row, config, resume=True, force=True, progress=progress)
     return str(for_row)
@@ -185,8 +185,9 @@ def ranker_of(
     """
     if experiment.system not in RANKED or not experiment.train_ranker:
         return experiment.ranker or str(DEFAULT)
-    from citerec.train.ranker import train_ranker, was_trained_so
+    from citerec.train.ranker import plan_of, train_ranker
     from citerec.train.settings import RankerTraining
+    from citerec.train.trainer import was_trained_so
 
     settings = Path(experiment.train_ranker)
     config = RankerTraining.read(settings, {})
@@ -199,7 +200,7 @@ def ranker_of(
     withheld = (
         [] if any(other.path == index.path for other in train_indexes) else [index]
     )
-    if not was_trained_so(model, train_indexes, config, withheld):
+    if not was_trained_so(model, plan_of(config, train_indexes, withheld)):
         train_ranker(
             train_indexes,
             model,
