@@ -217,7 +217,7 @@ def listed_examples(data: TrainingData, config: RerankerTraining) -> RerankerExa
     """Return the examples of BM25's best 15 for each query."""
     first_stage = open_hybrid(data.index, RecommendConfig(encoder="none"))
     sets = candidate_sets(data, first_stage, 15, no_progress)
-    lists, scores = candidate_lists(sets, 15)
+    lists, scores = candidate_lists(sets)
     similarity = np.zeros(len(lists.indices), np.float32)
     return RerankerExamples(data, lists, scores, similarity, config)
 

@@ -143,7 +143,7 @@ class TrainingData:
     def labelled(self) -> "LabelledQueries":
         """Return the queries; their candidates are allowed papers of no later year, not themselves."""
         papers = self.index.papers
-        all_years = self.index.papers.years
+        all_years = papers.years
         years = all_years[self.queries].tolist()
         hidden = np.flatnonzero(~self.allowed)
         rows = self.queries.tolist()

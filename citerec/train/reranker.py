@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from citerec.bibliography.keys import title_key
 from citerec.config import RecommendConfig
@@ -18,6 +19,7 @@ from citerec.evaluation.significance import ALPHA, cross_validate
 from citerec.files.arrays import Array, Flags, Numbers, Rows, Scores, concatenated
 from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import RERANKER, IndexFolder
+from citerec.index.papers import codes
 from citerec.index.vectors import similarities, vectors_of
 from citerec.pipeline import Pipeline, rank_stages
 from citerec.rank.ltr import ranker_of
@@ -56,9 +58,9 @@ def _first_stage(
     return open_hybrid(index, RecommendConfig(encoder=encoder, bm25=config.bm25), log)
 
 
-def candidate_lists(sets: Iterable[CandidateSet], depth: int) -> tuple[Lists, Numbers]:
-    """Return the best `depth` papers of each candidate set, and their first-stage scores, falling in each list."""
-    best = [candidates.hits.best(depth) for candidates in sets]
+def candidate_lists(sets: Iterable[CandidateSet]) -> tuple[Lists, Numbers]:
+    """Return the papers of each candidate set, and their first-stage scores, falling in each list."""
+    best = [candidates.hits for candidates in sets]
     scores = concatenated((hits.scores for hits in best), np.float32)
     return Lists.each([hits.rows for hits in best]), scores
 
@@ -129,12 +131,9 @@ class RerankerExamples:
         """The cited candidates, and those with another title than the query and all its references, as places."""
         data = self.data
         lists = self.lists
-        numbers: dict[str, int] = {}
         every = data.index.papers.column("title").to_pylist()
         keys = [title_key(title) or f"#{row}" for row, title in enumerate(every)]
-        titles = np.array(
-            [numbers.setdefault(key, len(numbers)) for key in keys], np.int64
-        )
+        _, titles = codes(pa.array(keys, pa.large_string()))
         cited = Pairs(
             [(data.cited.segment_ids, titles[data.cited.indices])], len(titles) + 1
         )
@@ -205,7 +204,7 @@ class RerankerDev:
         depth = config.dev_depth
         first_stage = _first_stage(index, config, log)
         sets = first_stage.candidates(drawn.queries, drawn.eligible, depth)
-        candidates = [found.hits.best(depth) for found in sets]
+        candidates = [found.hits for found in sets]
         ranker_lists = None
         ranker = ranker_of(index, RecommendConfig())
         if ranker and not ranker.reads_reranker:
@@ -291,7 +290,7 @@ def train_reranker(
         sets = candidate_sets(
             data, _first_stage(index, config, log), config.depth, progress
         )
-        lists, scores = candidate_lists(sets, config.depth)
+        lists, scores = candidate_lists(sets)
         similarity = np.zeros(len(lists.indices), np.float32)
         if config.distill and index.is_embedded:
             similarity = by_encoder(index, data.queries, lists)
