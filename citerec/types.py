@@ -1,7 +1,7 @@
 """The data of the pipeline: papers, queries, hits of the stages, recommendations."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from itertools import pairwise
 from math import isfinite
@@ -377,13 +377,14 @@ class QueryBatch:
         return self.cited[position] if self.cited else ()
 
     def at(self, positions: Sequence[int]) -> Self:
-        """Return the queries at some places as a batch."""
-        return replace(
-            self,
-            queries=[self.queries[i] for i in positions],
-            eligible=[self.eligible[i] for i in positions],
-            cited=[self.cited[i] for i in positions] if self.cited else (),
-        )
+        """Return the queries at some places as a batch, with what it has of each query."""
+        columns = {column.name: getattr(self, column.name) for column in fields(self)}
+        chosen = {
+            name: [values[i] for i in positions]
+            for name, values in columns.items()
+            if values
+        }
+        return replace(self, **chosen)
 
 
 def no_progress(task: str, done: int, total: int) -> None:

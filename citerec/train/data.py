@@ -5,7 +5,7 @@ of the train queries are known.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
@@ -213,11 +213,6 @@ class LabelledQueries(QueryBatch):
     """Queries of one split with their references."""
 
     gold: Sequence[Rows] = field(kw_only=True)  # per query, the rows of its references
-
-    def at(self, positions: Sequence[int]) -> Self:
-        """Return the queries at the given positions."""
-        gold = [self.gold[i] for i in positions]
-        return replace(super(LabelledQueries, self).at(positions), gold=gold)
 
 
 def dev_queries(
