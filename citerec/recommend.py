@@ -424,9 +424,8 @@ class Recommender:
         """Release the index and its models; a temporary index is removed. Closing twice does no harm."""
         if self._is_open:
             self._is_open = False
-            self.__dict__.pop("corpus", None)
-            self.__dict__.pop("_ranking", None)
-            self.__dict__.pop("_contexts", None)
+            for computed in ("corpus", "_ranking", "_contexts"):
+                self.__dict__.pop(computed, None)
             del self._ranker, self._graph, self.retriever, self.open_reranker
         if self._removal:
             self._removal()

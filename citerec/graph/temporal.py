@@ -21,7 +21,7 @@ from typing import Self
 
 import numpy as np
 
-from citerec.files.arrays import Counts, Flags, Floats, Rows, Years, offsets
+from citerec.files.arrays import Array, Flags, Rows, Years, offsets
 from citerec.index.folder import IndexFolder
 from citerec.index.graph import UNDATED, CitedBy, Graph
 from citerec.index.papers import NO_YEAR
@@ -163,9 +163,8 @@ class TemporalGraph:
         own_rows = query_rows(queries, self.index.papers)
         for query, rule, own in zip(queries, eligible, own_rows, strict=True):
             in_corpus = bool(own)
-            latest = self._latest
             year = first_unknown_year(
-                query, rule, self.scope, in_corpus=in_corpus, latest=latest
+                query, rule, self.scope, in_corpus=in_corpus, latest=self._latest
             )
             is_draft = self.scope not in PROTOCOL and not in_corpus
             found.append(self.snapshot_before(year, own=own, is_draft=is_draft))
@@ -188,7 +187,7 @@ class TemporalGraph:
             for r, c in zip(own, is_citing, strict=True)
             if c and len(graph.references(r))
         )
-        by_year = self._citing_by_year
+        by_year, _ = self._by_year
         citing = by_year if before is None else by_year[NO_YEAR + 1 : max(before, 0)]
         return GraphSnapshot(
             year=now - is_draft,
@@ -216,24 +215,17 @@ class TemporalGraph:
         return of_train_papers, of_train_papers.transposed(self._years)
 
     @cached_property
-    def _citing_by_year(self) -> Counts:
-        """The number of papers with references of each year from `NO_YEAR` on."""
-        return np.bincount(self._years[np.diff(self._known[0].indptr) > 0])
-
-    @cached_property
-    def _references_by_year(self) -> Floats:
-        """Likewise, the number of their references."""
+    def _by_year(self) -> tuple[Array, Array]:
+        """The number of papers with references of each year from `NO_YEAR` on, and that of their references."""
         degrees = np.diff(self._known[0].indptr)
-        return np.bincount(self._years[degrees > 0], degrees[degrees > 0]).astype(
-            np.float64
-        )
+        papers = np.bincount(self._years, degrees > 0)
+        return papers, np.bincount(self._years, degrees)
 
     def mean_references(self, snapshot: GraphSnapshot) -> float:
         """Return how many references the latest of the known citing papers have, the mean of a tenth; 0 for none."""
         before = snapshot.before
         years = slice(None) if before is None else slice(NO_YEAR + 1, max(before, 0))
-        by_year = self._citing_by_year, self._references_by_year
-        papers, references = (counts[years][::-1].cumsum() for counts in by_year)
+        papers, references = (counts[years][::-1].cumsum() for counts in self._by_year)
         if not papers.any():
             return 0.0
         tenth = int(np.searchsorted(papers, papers[-1] / 10))
@@ -254,8 +246,5 @@ class TemporalGraph:
     def references(self, row: int, snapshot: GraphSnapshot) -> Rows:
         """Return the known references of the paper at `row`."""
         [is_known] = snapshot.is_citing(np.array([row], np.int32))
-        return (
-            self.index.graph.references(row)
-            if is_known
-            else self.index.graph.indices[:0]
-        )
+        references = self.index.graph.references(row)
+        return references if is_known else references[:0]

@@ -235,15 +235,12 @@ class ExpandedCandidates(CandidateSet):
     snapshot: GraphSnapshot  # the citations that are known for the query
 
 
+@dataclass(frozen=True, slots=True)
 class CandidateExpander:
     """A stage that adds the papers that the neighbours of each query cite or are cited together with."""
 
-    def __init__(self, graph: TemporalGraph, neighbours: int = NEIGHBOURS) -> None:
-        """Prepare; `graph` defines the known citations, `neighbours` is their number."""
-        self.neighbours = neighbours
-        self.graph = graph
-        self._id_rank = graph.index.id_rank
-        self._years = graph.index.papers.years
+    graph: TemporalGraph  # which citations are known
+    neighbours: int = NEIGHBOURS
 
     def run(
         self,
@@ -255,6 +252,7 @@ class CandidateExpander:
 
         Its first neighbours are its known references, then its first candidates.
         """
+        index = self.graph.index
         snapshots = self.graph.snapshots(batch.queries, batch.eligible)
         expanded: list[ExpandedCandidates] = []
         for i, (retrieved, snapshot) in enumerate(
@@ -266,10 +264,10 @@ class CandidateExpander:
             )
             scores = neighbour_scores(self.graph, snapshot, closest, self.neighbours)
             weight = scores.cited_by + scores.co_cited
-            keep = within(batch.eligible[i], self._years, scores.rows) & (weight > 0)
+            keep = within(batch.eligible[i], index.years, scores.rows) & (weight > 0)
             found = scores.rows[keep], weight[keep]
-            added = Hits.ordered(*found, self._id_rank, EXTRA)
-            hits = rrf([retrieved.hits, added], self._id_rank, weights=[1, WEIGHT])
+            added = Hits.ordered(*found, index.id_rank, EXTRA)
+            hits = rrf([retrieved.hits, added], index.id_rank, weights=[1, WEIGHT])
             expanded.append(
                 ExpandedCandidates(
                     hits=hits,

@@ -531,9 +531,8 @@ class Features:
     ) -> None:
         """Prepare to compute the features with some names, and `added` ones, which are the last columns of a matrix."""
         # the rank by BM25 is also the fused rank where the semantic group is disabled
-        computed = {*names, "bm25_rank", *(feature.name for feature in added)}
+        self._computed = {*names, "bm25_rank", *(feature.name for feature in added)}
         self._graph = graph
-        self._computed = computed
         self.table = (*FEATURES, *added)
 
     @cached_property
