@@ -126,7 +126,7 @@ def find_model(
         for folder in filter(None, (Path(name).expanduser(), base and base / name)):
             if folder.is_dir():
                 resolved = folder.resolve()
-                location = str(folder.resolve())
+                location = str(resolved)
                 if base and resolved.is_relative_to(base.resolve()):
                     location = INSIDE + resolved.relative_to(base.resolve()).as_posix()
                 return ModelSource(name, location, folder, _adapter_in(folder))

@@ -129,14 +129,10 @@ class LtrModel:
     reads_reranker: bool = (
         False  # whether the model reads the probabilities of a reranker
     )
+    is_default: bool = False  # whether it is the whole ranker of the package
 
     def __str__(self) -> str:
         return name_of(self.model)
-
-    @property
-    def is_default(self) -> bool:
-        """Whether it is the whole ranker of the package."""
-        return False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -185,11 +181,6 @@ class Ranker(LtrModel):
             whole[:, [*self._places, -1]] = added
             whole[:, self.linear.places] += self.linear.terms(matrix)
         return whole
-
-    @property
-    def is_default(self) -> bool:
-        """Whether it is the whole ranker of the package."""
-        return self.folder == DEFAULT and self.variant is Variant.FULL
 
     @property
     def fingerprint(self) -> str:
@@ -300,6 +291,7 @@ def open_ranker(
         rerankers=tuple(map(str, spec.provenance.get("rerankers", ()))),
         retrievers=tuple(map(str, spec.provenance.get("retrievers", ()))),
         reads_reranker=RERANK in names and bool(splits[names.index(RERANK)]),
+        is_default=folder == DEFAULT and variant is Variant.FULL,
     )
 
 
