@@ -217,7 +217,7 @@ class _Net:
     parts: Parts  # of the same weights
     fingerprint: Fingerprint
     base: Mapping[str, Any]  # the weights of the base model, by name
-    base_share: float
+    config: EncoderTraining
 
     @classmethod
     def of(cls, source: ModelSource, config: EncoderTraining) -> "_Net":
@@ -268,14 +268,14 @@ class _Net:
             for name, weights in reader.model.named_parameters()
         }
         fingerprint = fingerprint_of(source, parts.dim, spec)
-        return cls(model, own, fingerprint, base, config.base_share)
+        return cls(model, own, fingerprint, base, config)
 
-    def frozen(self, config: EncoderTraining) -> Encoder:
+    def frozen(self) -> Encoder:
         """Return an encoder with a copy of the current weights, which further training does not change."""
         parts = replace(
             self.parts, model=self._averaged(copy.deepcopy(self.parts.model).cpu())
         )
-        return TransformerEncoder(parts, self.fingerprint, config.running)
+        return TransformerEncoder(parts, self.fingerprint, self.config.running)
 
     def _averaged(self, model: Any) -> Any:
         """Move the weights of a model towards those of the base model, by `base_share`; return it.
@@ -283,7 +283,7 @@ class _Net:
         What the base model knew of other papers is then kept: Wortsman et al. 2022, https://arxiv.org/abs/2109.01903.
         """
         for name, weights in model.named_parameters():
-            weights.data.lerp_(self.base[name], self.base_share)
+            weights.data.lerp_(self.base[name], self.config.base_share)
         return model
 
     def save(self, folder: Path) -> Json:
@@ -346,8 +346,8 @@ def train_encoder(
     with state.open(plan, resume=resume, log=log):
         lists = Lists(**trainer.cached_arrays(state.folder, "hard", hard))
         used, drawn = draw_examples(data, lists, config)
-        loop = _trainer(net, index.papers, drawn, dev, config, state.folder)
-        before = dev.measures(net.frozen(config)) if dev else {}
+        loop = _trainer(net, index.papers, drawn, dev, state.folder)
+        before = dev.measures(net.frozen()) if dev else {}
         history, best = trainer.train(
             loop, state, before, resume=resume, progress=progress, log=log
         )
@@ -377,7 +377,6 @@ def _trainer(
     papers: Papers,
     drawn: Rows,
     dev: EncoderDev | None,
-    config: EncoderTraining,
     folder: Path,
 ) -> Any:
     """Return the Trainer: its dataset holds rows, which the collator turns into texts."""
@@ -393,6 +392,7 @@ def _trainer(
         SentenceTransformerDataCollator,
     )
 
+    config = net.config
     spec = net.parts.spec
 
     class Collator(SentenceTransformerDataCollator):
@@ -416,7 +416,7 @@ def _trainer(
         greater_is_better = True
 
         def __call__(self, *_: object, **__: object) -> dict[str, float]:
-            return dev.measures(net.frozen(config)) if dev else {}
+            return dev.measures(net.frozen()) if dev else {}
 
     class EncoderTrainer(SentenceTransformerTrainer):
         def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:

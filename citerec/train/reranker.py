@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -305,12 +305,13 @@ def train_reranker(
         lists = Lists(arrays.pop("indptr"), arrays.pop("indices"))
         examples = RerankerExamples(data, lists, config=config, **arrays)
         dev = RerankerDev.load(index, config, log)
-        evaluations: dict[int, Evaluation] = {}  # by update
 
+        @cache
         def evaluated(step: int) -> Evaluation:
-            if dev and step not in evaluations:
-                evaluations[step] = dev.evaluated(parts, source.folder, config)
-            return evaluations.get(step, Evaluation())
+            """Evaluate the weights after an update, which are those of now when it is first evaluated."""
+            if dev is None:
+                return Evaluation()
+            return dev.evaluated(parts, source.folder, config)
 
         loop = _trainer(parts, examples, evaluated if dev else None, state.folder)
         history, best = trainer.train(
