@@ -5,7 +5,7 @@ The command line, the web page, the HTTP API, MCP, workers of a cluster and prog
 
 import os
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -41,7 +41,7 @@ from citerec.rank.ltr import (
     retriever_notice,
 )
 from citerec.rank.passages import passages
-from citerec.rank.reasons import MOST_WORDS, with_reasons
+from citerec.rank.reasons import with_reasons
 from citerec.rank.seeds import SeedCandidates, SeedRetriever, seed_reasons
 from citerec.recommendations import (
     Recommendations,
@@ -54,7 +54,14 @@ from citerec.request import ListedPapers, PaperListLike, Request, check_queries
 from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.hybrid import open_hybrid, sentence_alone
 from citerec.rules.eligible import eligible, within
-from citerec.stages import RankModel, Reranker, Retriever, Stage, check_stages
+from citerec.stages import (
+    FirstStage,
+    RankModel,
+    Reranker,
+    Retriever,
+    Stage,
+    check_stages,
+)
 from citerec.types import (
     CandidateSet,
     Eligibility,
@@ -492,12 +499,18 @@ class Recommender:
         For a list there is no draft that models could read: it has no stages but diversity.
         """
         config = self.config
-        reranker = self.open_reranker if lists is None else None
-        first_stage = self.retriever if lists is None else self._seed_retriever(lists)
+        retriever = self.retriever
+        reranker = self.open_reranker
+        first_stage: FirstStage = retriever
+        if lists is not None:
+            reranker = None
+            first_stage = SeedRetriever(
+                self._graph, lists, bm25=retriever.bm25, dense=retriever.dense
+            )
         needed = [depth]
         if config.diversity > 0:
             diversity = DiversityStage(
-                self.index, self.retriever.dense, config.diversity, depth
+                self.index, retriever.dense, config.diversity, depth
             )
             stages = (*stages, diversity)
             needed.append(DIVERSE)
@@ -507,11 +520,6 @@ class Recommender:
             needed.append(reranker.depth)
         at_once = max(1, PAIRS_AT_ONCE // reranker.depth) if reranker else READ_AT_ONCE
         return Pipeline(first_stage, stages, max(needed), at_once)
-
-    def _seed_retriever(self, lists: Sequence[Collection[int]] = ()) -> SeedRetriever:
-        bm25 = self.retriever.bm25
-        dense = self.retriever.dense
-        return SeedRetriever(self._graph, lists, bm25=bm25, dense=dense)
 
     def _explained(
         self,
@@ -527,10 +535,8 @@ class Recommender:
             hits = Hits(candidates.rows[places], candidates.hits.scores[places])
             part = replace(candidates, hits=hits)
             if isinstance(part, SeedCandidates):
-                words = self._seed_retriever().matches(
-                    part, part.rows.tolist(), MOST_WORDS
-                )
-                explained += seed_reasons(self._graph, part, items[places], words)
+                bm25 = self.retriever.bm25
+                explained += seed_reasons(self._graph, part, items[places], bm25)
                 continue
             explained += with_reasons(
                 query,

@@ -168,9 +168,13 @@ def test_reasons_are_what_weighed_most_in_words(facts: Facts) -> None:
 def test_a_rank_is_a_reason_where_it_tells_papers_apart(
     rank: int, papers: int, bound: int
 ) -> None:
+    paper = Paper(id="p", title="P")
+    item = Recommendation(
+        rank=1, paper=paper, score=1, stages={"dense": StageHit(rank, 0.9)}
+    )
     text = f"its text is among the {bound} closest to yours"
 
-    assert semantic(rank, papers) == (text if bound else "")
+    assert semantic(item, papers) == (text if bound else "")
 
 
 def test_an_author_known_by_initials_alone_is_stated_as_such(build: Build) -> None:

@@ -167,12 +167,14 @@ def matching(words: Sequence[str]) -> str:
     return f"matches: {', '.join(words)}" if words else ""
 
 
-def semantic(rank: int, papers: int) -> str:
-    """Return the reason of a rank by dense retrieval; empty for a low one.
+def semantic(item: Recommendation, papers: int) -> str:
+    """Return the reason of a paper's rank by dense retrieval; empty for a low one, and without one.
 
     A bound beyond half of the `papers` of the corpus says nothing, and is no reason.
     """
-    within = next((bound for bound in RANK_BOUNDS if rank <= bound), papers)
+    hit = item.stages.get("dense")
+    bounds = (bound for bound in RANK_BOUNDS if hit and hit.rank <= bound)
+    within = next(bounds, papers)
     if within > papers / 2:
         return ""
     return f"its text is among the {within} closest to yours"
@@ -211,7 +213,6 @@ def reasons(
             contribution
         )
     del weights["none"]
-    dense = item.stages.get("dense")
 
     def text(name: str) -> str:  # empty if it does not apply to the paper
         value = features[name]
@@ -222,7 +223,7 @@ def reasons(
             case "bm25":
                 text = matching(matched)
             case "dense":
-                text = semantic(dense.rank, facts.papers) if dense else ""
+                text = semantic(item, facts.papers)
             case "rerank":
                 text = reranked(value)
             case (
@@ -278,11 +279,10 @@ def with_reasons(
     explained: list[Recommendation] = []
     if not isinstance(candidates, RankedCandidates) or not ranker:
         for item, matched in zip(result, words, strict=True):
-            dense = item.stages.get("dense")
             hit = item.stages.get(RERANK)
             of_stages = (
                 matching(matched),
-                semantic(dense.rank, len(graph.index.papers)) if dense else "",
+                semantic(item, len(graph.index.papers)),
                 reranked(reranker.probability(hit.score)) if hit and reranker else "",
             )
             explained.append(replace(item, reasons=tuple(filter(None, of_stages))))

@@ -23,8 +23,16 @@ import numpy as np
 from citerec.display import plural
 from citerec.files.arrays import Floats, Rows, Scores
 from citerec.graph.temporal import GraphSnapshot, TemporalGraph
+from citerec.index.papers import Papers
 from citerec.rank.expand import SparseVector, neighbour_scores
-from citerec.rank.reasons import MAX_REASONS, matching, quoted, semantic, such_as
+from citerec.rank.reasons import (
+    MAX_REASONS,
+    MOST_WORDS,
+    matching,
+    quoted,
+    semantic,
+    such_as,
+)
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.fuse import min_max, ranks_and_scores, summed
@@ -68,10 +76,10 @@ class SeedRetriever:
     def __init__(
         self,
         graph: TemporalGraph,
-        lists: Sequence[Collection[int]] = (),
+        lists: Sequence[Collection[int]],
         *,
-        bm25: Bm25Retriever | None = None,
-        dense: DenseRetriever | None = None,
+        bm25: Bm25Retriever | None,
+        dense: DenseRetriever | None,
     ) -> None:
         """Prepare; `lists` are the rows of the list of each query of a batch, `bm25` and `dense` further sources."""
         self._graph = graph
@@ -103,7 +111,7 @@ class SeedRetriever:
                 mean = mean.astype(np.float32)
                 [searched["dense"]] = self._dense.search(mean, [rule], depth)
             if self._bm25:
-                titles = self._titles(seeds)
+                titles = titles_of(seeds, self._papers)
                 [searched["bm25"]] = self._bm25.retrieve([titles], [rule], depth)
             sources = {name: hits for name, hits in searched.items() if len(hits)}
             points = [source_points(name, hits) for name, hits in sources.items()]
@@ -112,18 +120,11 @@ class SeedRetriever:
             found.append(SeedCandidates(fused, sources, seeds, snapshot))
         return found
 
-    def _titles(self, seeds: Rows) -> Query:
-        """Return the query of the titles of a list; its title is blank if none of them has one."""
-        titles: list[str] = self._papers.texts("title", seeds).to_pylist()
-        return Query(id="titles", title=" ".join(titles).strip() or "-", named=False)
 
-    def matches(
-        self, candidates: SeedCandidates, rows: Sequence[int], most: int
-    ) -> list[list[str]]:
-        """Return, for each paper at `rows`, at most `most` words that it shares with the titles of the list."""
-        if not self._bm25:
-            return [[] for _ in rows]
-        return self._bm25.matches(self._titles(candidates.seeds), rows, most=most)
+def titles_of(seeds: Rows, papers: Papers) -> Query:
+    """Return the query of the titles of a list; its title is blank if none of them has one."""
+    titles: list[str] = papers.texts("title", seeds).to_pylist()
+    return Query(id="titles", title=" ".join(titles).strip() or "-", named=False)
 
 
 def source_points(name: str, hits: Hits) -> Floats:
@@ -182,12 +183,9 @@ def seed_reasons(
     graph: TemporalGraph,
     candidates: SeedCandidates,
     result: tuple[Recommendation, ...],
-    words: Sequence[Sequence[str]],
+    bm25: Bm25Retriever | None,
 ) -> tuple[Recommendation, ...]:
-    """Add to each paper the reasons of the sources that found it, largest share of its score first.
-
-    `words` are, for each paper, those that it shares with the titles of the list.
-    """
+    """Add to each paper the reasons of the sources that found it, largest share of its score first."""
     added: dict[
         str, Sequence[float]
     ] = {}  # what each source adds to the score of each candidate
@@ -199,21 +197,21 @@ def seed_reasons(
         ).tolist()
     reasoned = list[Recommendation]()
     papers = graph.index.papers
-    for i, (item, row) in enumerate(zip(result, candidates.rows.tolist(), strict=True)):
+    rows = candidates.rows.tolist()
+    words: list[list[str]] = [[]] * len(rows)
+    if bm25:
+        titles = titles_of(candidates.seeds, papers)
+        words = bm25.by_key_terms(KEY_TERMS).matches(titles, rows, most=MOST_WORDS)
+    for i, (item, row) in enumerate(zip(result, rows, strict=True)):
         connected = connections(graph, candidates.snapshot, candidates.seeds, row)
         several = plural(len(connected[SIMILAR_LISTS]), "paper")
         texts = {
-            name: f"{CONNECTED[name]} {len(rows):,} of your references{such_as(len(rows))} {quoted(papers, rows[0])}"
+            name: f"{CONNECTED[name]} {len(by):,} of your references{such_as(len(by))} {quoted(papers, by[0])}"
             if name in CONNECTED
             else f"cited by {several} with several of your references"
-            for name, rows in connected.items()
-            if rows
-        } | {
-            "dense": semantic(item.stages["dense"].rank, len(papers))
-            if "dense" in item.stages
-            else "",
-            "bm25": matching(words[i]),
-        }
+            for name, by in connected.items()
+            if by
+        } | {"dense": semantic(item, len(papers)), "bm25": matching(words[i])}
         sources = sorted(item.stages, key=lambda name, at=i: -added[name][at])
         shown = [texts[name] for name in sources if texts.get(name)]
         reasoned.append(replace(item, reasons=tuple(shown[:MAX_REASONS])))
