@@ -506,7 +506,7 @@ def declared_features(
 
 
 def added_features(
-    names: Iterable[str], given: Iterable[Feature] = ()
+    names: Iterable[str], given: Iterable[Feature]
 ) -> tuple[Feature, ...]:
     """Return the features with some names that are not citerec's own, of those given, else of installed packages.
 

@@ -337,10 +337,11 @@ def reads_probability(ranker: LtrModel, reranker: OpenReranker) -> bool:
     It reads those of a reranker that it was trained with, and calibrated ones, which mean the same for every reranker.
     A model that records no reranker reads every probability.
     """
-    if reranker.settings.get("weights") in ranker.rerankers:
-        return ranker.reads_reranker
-    is_read = reranker.has_probability and (reranker.calibrated or not ranker.rerankers)
-    return ranker.reads_reranker and is_read
+    is_known = reranker.settings.get("weights") in ranker.rerankers
+    is_comparable = reranker.has_probability and (
+        reranker.calibrated or not ranker.rerankers
+    )
+    return ranker.reads_reranker and (is_known or is_comparable)
 
 
 def reranker_notice(ranker: LtrModel, reranker: OpenReranker) -> str:

@@ -263,7 +263,7 @@ def with_reasons(
     bm25: Bm25Retriever | None,
     ranker: LtrModel | None,
     reranker: OpenReranker | None,
-    contexts: ContextRetriever | None = None,
+    contexts: ContextRetriever | None,
 ) -> tuple[Recommendation, ...]:
     """Add its reasons to each recommended paper; the first is the nearest known sentence that cites it, if any.
 

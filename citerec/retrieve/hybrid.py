@@ -198,7 +198,7 @@ class HybridRetriever:
 
 
 def encoder_of(
-    index: IndexFolder, config: RecommendConfig, log: Log = no_log
+    index: IndexFolder, config: RecommendConfig, log: Log
 ) -> "Encoder | None":
     """Open the encoder of an index; None for BM25 alone. A CiterecError if the named or recorded one cannot be used."""
     if config.encoder == "none" or (config.encoder == "auto" and not index.is_embedded):

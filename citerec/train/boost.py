@@ -38,7 +38,7 @@ from citerec.rank.ltr import (
     read_spec,
 )
 from citerec.rank.trees import load
-from citerec.train.data import F1_DEPTH, logistic, query_measures
+from citerec.train.data import F1_DEPTH, LabelledScores, logistic, query_measures
 from citerec.train.settings import RankerTraining
 
 DEEP = 200  # ranks whose pairs count; a reference list needs more than the first rank
@@ -119,7 +119,7 @@ class RankerExamples:
         hits = np.bincount(self.segment_ids, self.cited, len(self))
         return self.of((hits > 0) & (hits < self.sizes))
 
-    def lists(self, scores: Numbers) -> Iterator[tuple[Numbers, Flags, int]]:
+    def lists(self, scores: Numbers) -> Iterator[LabelledScores]:
         """Yield for each query the scores and labels of its papers, and its gold count; scores as `cited`."""
         ends = np.cumsum(self.sizes)
         for end, size, gold in zip(ends, self.sizes, self.gold.tolist(), strict=True):
@@ -129,9 +129,7 @@ class RankerExamples:
         """Return the means over the queries of F1 at 20 and of 1 / rank of the first cited paper."""
         return mean_measures(query_measures(self.lists(scores)))
 
-    def with_copies(
-        self, rng: np.random.Generator, added: Sequence[Feature] = ()
-    ) -> Self:
+    def with_copies(self, rng: np.random.Generator, added: Sequence[Feature]) -> Self:
         """Return the queries and a copy of each with disabled feature groups: an index may lack these."""
         matrix = self.matrix
         for groups, share in MISSING:
@@ -265,7 +263,7 @@ class FittedVariant:
 
     trees: Trees
     # MRR and F1 at 20 of each dev query, shape (queries, 2); NaN for one without a model that was not trained on it
-    by_query: Numbers
+    by_query: Floats
     queries: int  # training queries
     calibration: Calibration | None
 
@@ -285,8 +283,8 @@ def fit_variant(
     examples_by_index: Sequence[IndexExamples],
     variant: Variant,
     config: RankerTraining,
-    base: Trees | Linear | None = None,
-    group: Group | None = None,
+    base: Trees | Linear | None,
+    group: Group | None,
 ) -> FittedVariant:
     """Train one variant, and evaluate it on dev queries that it was not trained on; `base` is as for `fit`.
 

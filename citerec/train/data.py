@@ -253,19 +253,22 @@ def candidate_sets(
         progress("searching", int(numbers[-1]) + 1, count)
 
 
-def dev_measures(lists: Iterable[tuple[Numbers, Flags, int]]) -> dict[str, float]:
+# scores and labels of the candidates of one query, shape (candidates,), and how many papers it cites, retrieved or not
+LabelledScores = tuple[Numbers, Flags, int]
+
+
+def dev_measures(lists: Iterable[LabelledScores]) -> dict[str, float]:
     """Return the means of `query_measures` over queries by name, `mrr` and `f1`; 0 without one."""
     measured = query_measures(lists)
     mrr, f1 = measured.mean(0).tolist() if len(measured) else (0.0, 0.0)
     return {"mrr": mrr, "f1": f1}
 
 
-def query_measures(lists: Iterable[tuple[Numbers, Flags, int]]) -> Floats:
+def query_measures(lists: Iterable[LabelledScores]) -> Floats:
     """Return of each query 1 / rank of its first cited candidate, and F1 at 20, shape (queries, 2).
 
-    A query has the scores and labels of its candidates, shape (candidates,), and the number of papers that it cites,
-    retrieved or not. F1 is 2 * cited candidates among the first 20 / (20 + that number). Of equal scores, those of
-    cited candidates come last: a model that tells no candidates apart gains nothing.
+    F1 is 2 * cited candidates among the first 20 / (20 + papers that the query cites). Of equal scores, those of cited
+    candidates come last: a model that tells no candidates apart gains nothing.
     """
     measured: list[tuple[float, float]] = []
     for scores, cited, gold in lists:

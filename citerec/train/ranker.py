@@ -366,15 +366,22 @@ def train_ranker(
     plan |= {"given": [feature.name for feature in features]} if features else {}
     with state.open(plan, resume=resume, log=log):
         examples: list[IndexExamples] = []
-        how: Any = {"progress": progress, "log": log, "features": features}
-        how["with_deployed"] = output is None
         for number, index in enumerate(indexes):
             cached = partial(trainer.cached_arrays, state.folder / str(number))
             others = [other for other in (*indexes, *withheld) if other is not index]
             reranker = _reranker(index, config)
-            examples.append(
-                gather_examples(index, reranker, others, config, cached=cached, **how)
+            gathered = gather_examples(
+                index,
+                reranker,
+                others,
+                config,
+                progress=progress,
+                log=log,
+                features=features,
+                cached=cached,
+                with_deployed=output is None,
             )
+            examples.append(gathered)
         own = None if output else indexes[0]
         return train_on(examples, target, config, log, plan=plan, own=own)
 
@@ -552,7 +559,7 @@ def _compared(
         log(f"the ranker in use cannot be compared: {error}")
         return None, False
     measured = ~np.isnan(fitted.by_query[:, F1])
-    new = fitted.by_query[measured, F1, None].astype(np.float64)
+    new = fitted.by_query[measured, F1, None]
     old = query_measures(dev.lists(scores))[measured, F1, None]
     rng = np.random.default_rng([0, 13])
     [p] = randomisation_test(new, old, lambda means: means, rng=rng)

@@ -33,6 +33,7 @@ from citerec.train import trainer
 from citerec.train.data import (
     F1,
     LabelledQueries,
+    LabelledScores,
     Lists,
     Pairs,
     TrainingData,
@@ -162,7 +163,7 @@ class ScoredList(NamedTuple):
     cited: Flags
     gold: int  # papers that the query cites, retrieved or not
 
-    def mixed(self, weight: float) -> tuple[Numbers, Flags, int]:
+    def mixed(self, weight: float) -> LabelledScores:
         """Return the interpolated scores, the labels and the number of gold papers, as `dev_measures` reads them."""
         return interpolated(self.scores, self.before, weight), self.cited, self.gold
 
