@@ -20,7 +20,7 @@ from citerec.drafts.context import sentence_query, without_query_markers
 from citerec.errors import ConfigError
 from citerec.index.papers import Papers
 from citerec.match.papers import listed_rows
-from citerec.types import Query, QueryKind, year_of
+from citerec.types import Query, QueryKind, check_years, year_of
 
 # a file, or ids, DOIs or titles
 PaperListLike = str | PathLike[str] | Iterable[str] | PaperList
@@ -63,10 +63,7 @@ class Request:
             raise ConfigError(
                 f"most_sentences must be at least 1, got {self.most_sentences}"
             )
-        if self.year_max is not None and (self.year_min or 1) > self.year_max:
-            raise ConfigError(
-                f"no year fits: papers from the year {self.year_min} up to the year {self.year_max}"
-            )
+        check_years(self.year_min, self.year_max)
 
     @classmethod
     def of(

@@ -17,13 +17,13 @@ from citerec.match.papers import rows_by_doi
 from citerec.recommendations import Recommendations, as_recommendations
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.types import (
-    YEARS,
     CandidateSet,
     Eligibility,
     Hits,
     Paper,
     Query,
     QueryKind,
+    check_years,
 )
 
 # what may precede an id, as in the API of Semantic Scholar
@@ -77,10 +77,7 @@ class SearchFilter:
     venue: str = ""  # words that the name of the venue has, likewise
 
     def __post_init__(self) -> None:
-        if (self.year_min or YEARS[0]) > (self.year_max or YEARS[-1]):
-            raise ConfigError(
-                f"no year fits: papers from the year {self.year_min} up to the year {self.year_max}"
-            )
+        check_years(self.year_min, self.year_max)
 
     def passes(self, paper: Paper) -> bool:
         """Whether a paper that is within the bounds, or of an unknown year, fulfils all of it."""

@@ -9,7 +9,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, Self
 from unicodedata import category
 
-from citerec.errors import InvalidValueError, shown
+from citerec.errors import ConfigError, InvalidValueError, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,6 +69,14 @@ def year_of(value: Any) -> int | None:
     ):
         raise ValueError(f"must be a year such as 2019, or null; found {shown(value)}")
     return index(number)
+
+
+def check_years(year_min: int | None, year_max: int | None) -> None:
+    """Refuse bounds that no year fits, by a ConfigError."""
+    if (year_min or YEARS[0]) > (year_max or YEARS[-1]):
+        raise ConfigError(
+            f"no year fits: papers from the year {year_min} up to the year {year_max}"
+        )
 
 
 def _check(
