@@ -179,28 +179,25 @@ def _open(source: ModelSource, config: EncodeConfig) -> Encoder:
                 return Plugins.ENCODERS.load(marker)(source, config)
     spec = read_spec(source.folder)
     precision = requested_precision(config.precision)
-    key = source, fingerprint_of(source, 0, spec), config, precision
-    return shared(key, lambda: _open_transformer(source, spec, config))
 
+    def opened() -> TransformerEncoder:
+        """Open it by ONNX Runtime for few texts, else by torch, which exports it for the next few texts."""
+        key = export_key(source.folder, source.adapter, spec)
+        found = exported(key) if config.few_texts else None
+        parts = None
+        runner = None
+        if found is None:
+            parts = load_parts(source.folder, spec, source.adapter)
+            facts = {"dim": parts.dim, "separator": parts.separator}
+            found = export(key, encoder_net(parts), parts.tokenizer, facts)
+        if found and config.few_texts:
+            facts = found.facts
+            tokenizer = found.tokenizer(spec.max_tokens)
+            parts = Parts(None, tokenizer, spec, facts["dim"], facts["separator"])
+            runner = OnnxBackend(found, config.thread_count)
+        assert parts
+        fingerprint = replace(recorded, dim=parts.dim)
+        return TransformerEncoder(parts, fingerprint, config, runner)
 
-def _open_transformer(
-    source: ModelSource, spec: EncoderSpec, config: EncodeConfig
-) -> TransformerEncoder:
-    """Open an encoder by ONNX Runtime for few texts, else by torch, which exports it for the next few texts."""
-    key = export_key(source.folder, source.adapter, spec)
-    found = exported(key) if config.few_texts else None
-    parts = None
-    runner = None
-    if found is None:
-        parts = load_parts(source.folder, spec, source.adapter)
-        facts = {"dim": parts.dim, "separator": parts.separator}
-        found = export(key, encoder_net(parts), parts.tokenizer, facts)
-    if found and config.few_texts:
-        facts = found.facts
-        tokenizer = found.tokenizer(spec.max_tokens)
-        parts = Parts(None, tokenizer, spec, facts["dim"], facts["separator"])
-        runner = OnnxBackend(found, config.thread_count)
-    assert parts
-    return TransformerEncoder(
-        parts, fingerprint_of(source, parts.dim, spec), config, runner
-    )
+    recorded = fingerprint_of(source, 0, spec)
+    return shared((source, recorded, config, precision), opened)

@@ -177,9 +177,8 @@ class CrossEncoder:
         progress: Progress = no_progress,
     ) -> list[Scores]:
         """Return the score of each candidate of each query, in the order of `rows`; all pairs are scored together."""
-        owners = np.repeat(
-            np.arange(len(queries)), [len(query_rows) for query_rows in rows]
-        )
+        lengths = [*map(len, rows)]
+        owners = np.repeat(np.arange(len(queries)), lengths)
         candidates = concatenated(rows, np.int32)
         scores = np.empty(len(candidates), np.float32)
         with self._turn:
@@ -199,8 +198,7 @@ class CrossEncoder:
                 f"{self.name} gives scores that are not finite, in {self.precision}; set CITEREC_DTYPE=float32, or try "
                 "another model"
             )
-        ends = np.cumsum([len(query_rows) for query_rows in rows])[:-1]
-        return np.split(scores, ends) if rows else []
+        return np.split(scores, np.cumsum(lengths)[:-1]) if rows else []
 
     def to_unit_interval(self, scores: Scores) -> Scores:
         """Return the probability that each query cites the candidate, in [0, 1], as calibrated in training."""
