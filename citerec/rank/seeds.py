@@ -70,24 +70,14 @@ class SeedCandidates(CandidateSet):
     snapshot: GraphSnapshot  # the citations that are known
 
 
+@dataclass(frozen=True, slots=True)
 class SeedRetriever:
     """A `FirstStage` that finds the papers that belong to the list of references of each query."""
 
-    def __init__(
-        self,
-        graph: TemporalGraph,
-        lists: Sequence[Collection[int]],
-        *,
-        bm25: Bm25Retriever | None,
-        dense: DenseRetriever | None,
-    ) -> None:
-        """Prepare; `lists` are the rows of the list of each query of a batch, `bm25` and `dense` further sources."""
-        self._graph = graph
-        self._lists = lists
-        self._dense = dense
-        self._bm25 = bm25.by_key_terms(KEY_TERMS) if bm25 else None
-        self._id_rank = graph.index.id_rank
-        self._papers = graph.index.papers
+    graph: TemporalGraph  # which citations are known
+    lists: Sequence[Collection[int]]  # the rows of the list of each query of a batch
+    bm25: Bm25Retriever | None  # further sources
+    dense: DenseRetriever | None
 
     def candidates(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
@@ -95,28 +85,30 @@ class SeedRetriever:
         """Return the best eligible papers for the list of each query, at least `k` if there are so many."""
         found: list[CandidateSet] = []
         depth = max(k, DEPTH)
-        snapshots = self._graph.snapshots(queries, eligible)
-        for cited, rule, snapshot in zip(self._lists, eligible, snapshots, strict=True):
+        papers = self.graph.index.papers
+        id_rank = self.graph.index.id_rank
+        snapshots = self.graph.snapshots(queries, eligible)
+        for cited, rule, snapshot in zip(self.lists, eligible, snapshots, strict=True):
             seeds = np.array(sorted(cited), np.int32)
             rule = replace(rule, excluded=rule.excluded.union(cited))  # noqa: PLW2901
             searched: dict[str, Hits] = {}
-            for name, (rows, scores) in graph_scores(
-                self._graph, snapshot, seeds
-            ).items():
-                keep = within(rule, self._papers.years, rows) & (scores > 0)
+            connected = graph_scores(self.graph, snapshot, seeds)
+            for name, (rows, scores) in connected.items():
+                keep = within(rule, papers.years, rows) & (scores > 0)
                 points = scores[keep].astype(np.float32)
-                searched[name] = Hits.ordered(rows[keep], points, self._id_rank, depth)
-            if self._dense:
-                mean = self._dense.approximate_vectors(seeds).mean(0, keepdims=True)
+                searched[name] = Hits.ordered(rows[keep], points, id_rank, depth)
+            if self.dense:
+                mean = self.dense.approximate_vectors(seeds).mean(0, keepdims=True)
                 mean = mean.astype(np.float32)
-                [searched["dense"]] = self._dense.search(mean, [rule], depth)
-            if self._bm25:
-                titles = titles_of(seeds, self._papers)
-                [searched["bm25"]] = self._bm25.retrieve([titles], [rule], depth)
+                [searched["dense"]] = self.dense.search(mean, [rule], depth)
+            if self.bm25:
+                by_terms = self.bm25.by_key_terms(KEY_TERMS)
+                titles = titles_of(seeds, papers)
+                [searched["bm25"]] = by_terms.retrieve([titles], [rule], depth)
             sources = {name: hits for name, hits in searched.items() if len(hits)}
             points = [source_points(name, hits) for name, hits in sources.items()]
             weights = [WEIGHTS[name] for name in sources]
-            fused = summed([*sources.values()], points, weights, self._id_rank, depth)
+            fused = summed([*sources.values()], points, weights, id_rank, depth)
             found.append(SeedCandidates(fused, sources, seeds, snapshot))
         return found
 
