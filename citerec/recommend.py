@@ -237,6 +237,10 @@ class Recommender:
             rejected=rejected,
             explain=explain,
         )
+        if request.drafts.by_sentence:
+            raise ConfigError(
+                "context='all' gives a list for each sentence: recommend_many(citerec.Request.of(..., context='all'))"
+            )
         [result] = self.recommend_many(request)
         return result
 

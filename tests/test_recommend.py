@@ -15,6 +15,7 @@ from support.types import Build
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.display import percentage
 from citerec.drafts import QueryFile
+from citerec.errors import ConfigError
 from citerec.index.folder import IndexFolder
 from citerec.recommend import Recommender
 from citerec.request import Request
@@ -208,6 +209,30 @@ def test_references_that_one_has_guide_the_ranker_and_stay_out(
 
     assert ids(found)[0] == "a"  # which cites the tool, too
     assert "tool" not in ids(found)
+
+
+CLAIMS = "Trees are drawn by levels in linear time. Maps are drawn by their borders as planar graphs."
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        {"title": "Drawing", "abstract": CLAIMS},
+        {"title": "Drawing", "body": [CLAIMS]},
+        {
+            "title": "Drawing",
+            "abstract": CLAIMS.split(".", maxsplit=1)[0] + ".",
+        },  # one claim
+    ],
+)
+def test_a_list_for_each_sentence_is_no_single_list(
+    sample_index: IndexFolder, draft: dict[str, Any]
+) -> None:
+    with (
+        Recommender(sample_index) as recommender,
+        pytest.raises(ConfigError, match="recommend_many"),
+    ):
+        recommender.recommend(**draft, context="all")
 
 
 def test_rejected_papers_leave_a_list_whose_order_stays(
