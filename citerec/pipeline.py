@@ -11,7 +11,7 @@ or reorders them. The order depends on whether a learning-to-rank model is in us
 | retrieve, fuse | `HybridRetriever` | searches by BM25, vectors and other retrievers; fuses their hits |
 | expand | `CandidateExpander` | adds papers that the first candidates cite or are cited together with |
 | rank | `LtrStage` | a learning-to-rank model orders all candidates by features, which may be those of a reranker |
-| rerank | `RerankingStage` | a cross-encoder reorders the best candidates |
+| rerank | `OpenReranker` | a cross-encoder reorders the best candidates |
 | diversify | `DiversityStage` | chooses papers that differ from each other |
 
 Stages in brackets are optional. A system of `citerec evaluate` is a pipeline with stages left out.
@@ -34,7 +34,7 @@ from citerec.rank.ltr import (
     reranker_notice,
 )
 from citerec.rerank.pair import read_reranker_spec
-from citerec.rerank.reranker import NAME, OpenReranker, choose_reranker, open_reranker
+from citerec.rerank.reranker import OpenReranker, choose_reranker, open_reranker
 from citerec.retrieve.hybrid import HybridRetriever
 from citerec.stages import FirstStage, Reranker, Stage
 from citerec.types import (
@@ -47,39 +47,6 @@ from citerec.types import (
 )
 
 UNUSED = "{} does not improve the list of the ranker on dev queries, so it is not used; give it a weight to use it"
-
-
-@dataclass(frozen=True, slots=True)
-class RerankingStage:
-    """Orders the best candidates by a reranker, whose scores are interpolated with the previous ones."""
-
-    reranker: OpenReranker
-
-    def run(
-        self,
-        batch: QueryBatch,
-        candidates: Sequence[CandidateSet],
-        progress: Progress = no_progress,
-    ) -> list[CandidateSet]:
-        """Score the pairs of all queries together; papers below the depth keep their order."""
-        done = self.reranker.rerank(
-            batch.queries, [found.hits for found in candidates], progress
-        )
-        reranked: list[CandidateSet] = []
-        for before, after in zip(candidates, done, strict=True):
-            probabilities = before.probabilities  # of a ranker, which are calibrated
-            if probabilities is None:
-                probabilities = self.reranker.probabilities(after)
-            by_source = {**before.hits_by_source, NAME: after.scored}
-            reranked.append(
-                replace(
-                    before,
-                    hits=after.hits,
-                    hits_by_source=by_source,
-                    probabilities=probabilities,
-                )
-            )
-        return reranked
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +105,7 @@ def rank_stages(
         return *stages, LtrStage(graph, ranker, reranker)
     stages.append(LtrStage(graph, ranker))
     if reranker and reranker.weight:
-        stages.append(RerankingStage(reranker))
+        stages.append(reranker)
     return tuple(stages)
 
 

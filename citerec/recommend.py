@@ -26,7 +26,6 @@ from citerec.index.folder import (
 from citerec.match.papers import recognise
 from citerec.pipeline import (
     Pipeline,
-    RerankingStage,
     contexts_of,
     rank_stages,
     reranker_of,
@@ -484,8 +483,7 @@ class Recommender:
         contexts = self._contexts if is_own else contexts_of(graph, self.retriever)
         if self._ranker:
             return rank_stages(graph, self._ranker, reranker, contexts)
-        stages = contexts, RerankingStage(reranker) if reranker else None
-        return tuple(stage for stage in stages if stage)
+        return tuple(stage for stage in (contexts, reranker) if stage)
 
     @cached_property
     def _contexts(self) -> ContextRetriever | None:

@@ -24,7 +24,6 @@ from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import IndexFolder
 from citerec.pipeline import (
     Pipeline,
-    RerankingStage,
     configure_for_ranker,
     contexts_of,
     rank_stages,
@@ -419,7 +418,7 @@ class Systems:
         if name in RERANKED:
             # pairs of all queries are batched together
             parts = len(self.eval_set.queries)
-            stages = (RerankingStage(self.reranker_of(name)),)
+            stages = (self.reranker_of(name),)
             return Pipeline(first_stage, stages, depth, queries_per_part=parts)
         if name in RANKED:
             ranker = self.ranker_of(name)

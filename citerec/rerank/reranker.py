@@ -6,7 +6,7 @@ cross-encoder.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -21,7 +21,18 @@ from citerec.plugins import Plugins
 from citerec.retrieve.fuse import interpolated, min_max
 from citerec.rules.held_out import trained_on_other_data, trained_on_other_splits
 from citerec.stages import Reranker, check_stages, checked_scores
-from citerec.types import Hits, Json, Log, Progress, Query, falling, no_log, no_progress
+from citerec.types import (
+    CandidateSet,
+    Hits,
+    Json,
+    Log,
+    Progress,
+    Query,
+    QueryBatch,
+    falling,
+    no_log,
+    no_progress,
+)
 
 AUTO = "auto"
 NONE = "none"
@@ -58,7 +69,7 @@ class Reranked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenReranker:
-    """An open cross-encoder, or a user's object, with how many candidates of an index it scores."""
+    """A stage that reorders the best candidates: an open cross-encoder, or a user's object, and how many it scores."""
 
     index: IndexFolder
     name: str  # for users
@@ -137,6 +148,31 @@ class OpenReranker:
         """Return the scored papers with their scores in [0, 1]: probabilities if calibrated."""
         scored = reranked.scored
         return Hits(scored.rows, self.scorer.to_unit_interval(scored.scores))
+
+    def run(
+        self,
+        batch: QueryBatch,
+        candidates: Sequence[CandidateSet],
+        progress: Progress = no_progress,
+    ) -> list[CandidateSet]:
+        """Rerank as a stage of the pipeline: the pairs of all queries are scored together."""
+        lists = [found.hits for found in candidates]
+        done = self.rerank(batch.queries, lists, progress)
+        reranked: list[CandidateSet] = []
+        for before, after in zip(candidates, done, strict=True):
+            probabilities = before.probabilities  # of a ranker, which are calibrated
+            if probabilities is None:
+                probabilities = self.probabilities(after)
+            by_source = {**before.hits_by_source, NAME: after.scored}
+            reranked.append(
+                replace(
+                    before,
+                    hits=after.hits,
+                    hits_by_source=by_source,
+                    probabilities=probabilities,
+                )
+            )
+        return reranked
 
     def rerank(
         self,
