@@ -43,6 +43,7 @@ from citerec.corpus.readers import (
     read_papers,
     sha256_of,
 )
+from citerec.display import plural
 from citerec.encode.encoder import Encoder, open_encoder, reopen
 from citerec.encode.models import AUTO, auto_encoder, recorded_folder
 from citerec.encode.spec import EncodeConfig, Fingerprint
@@ -235,11 +236,11 @@ def grow_index(
         unknown = [docid for docid, row in zip(ids, rows, strict=True) if row < 0]
         if unknown and not config.skip_bad:
             raise ConfigError(
-                f"{len(unknown):,} ids to delete are not in {index}: {shown(unknown[0])} is the first; "
+                f"not in {index}: {len(unknown):,} of {plural(len(ids), 'id')} to delete, first {shown(unknown[0])}; "
                 "nothing was changed (--skip-bad skips them)"
             )
         if unknown:
-            log(f"{len(unknown):,} ids of --delete are not in the index")
+            log(f"{plural(len(unknown), 'id')} of --delete not in the index")
         encoder = _encoder_of(old, config, log)
         report = _build(
             folder, index, config, source, old, {*ids}, encoder, progress, log, old
