@@ -590,6 +590,62 @@ def test_the_bbl_of_a_draft_stands_in_for_its_bib(tmp_path: Path) -> None:
     assert not any("missing" in notice for notice in file.notices)
 
 
+BIBLATEX = r"""\refsection{0}
+\datalist[entry]{nty/global//global/global}
+  \entry{loom}{article}{}{}
+    \name{author}{2}{}{%
+      {{un=0,uniquepart=base,hash=1}{%
+         family={Lovelace},
+         familyi={L\bibinitperiod},
+         given={Ada\bibnamedelima King},
+         giveni={A\bibinitperiod\bibinitdelim K\bibinitperiod}}}%
+      {{hash=2}{%
+         family={Berg},
+         given={Jo},
+         prefix={van\bibnamedelima den}}}%
+    }
+    \list{publisher}{1}{%
+      {Mill}%
+    }
+    \strng{namehash}{12}
+    \field{journaltitle}{Memoirs}
+    \field{title}{Looms {that {Count}} \& weave}
+    \field{year}{1843}
+    \field{pages}{16\bibrangedash 24}
+    \verb{doi}
+    \verb 10.1234/loom_1
+    \endverb
+  \endentry
+  \entry{old}{book}{}
+    \name{author}{1}{}{%
+      {{hash=3}{Hopper}{H\bibinitperiod}{Grace}{G\bibinitperiod}{}{}{}{}}%
+    }
+    \field{title}{Compilers}
+    \field{year}{1952}
+  \endentry
+\enddatalist
+\datalist[entry]{none}
+  \entry{loom}{article}{}{}
+    \field{title}{A copy for another order}
+  \endentry
+\enddatalist
+\endrefsection"""
+
+
+def test_the_bbl_of_biblatex_has_the_fields_of_its_bib(tmp_path: Path) -> None:
+    source = r"\cite{loom,old,lost}\addbibresource{gone.bib}"
+
+    file = read_queries(write(tmp_path, draft=titled(source), bbl=BIBLATEX))
+
+    assert file.cited is not None
+    loom, old = file.cited.entries
+    assert loom.title == "Looms that Count & weave"
+    assert loom.authors == ("Ada King Lovelace", "Jo van den Berg")
+    assert (loom.year, loom.venue, loom.ids[0]) == (1843, "Memoirs", "10.1234/loom_1")
+    assert (old.title, old.year, old.authors) == ("Compilers", 1952, ("Grace Hopper",))
+    assert file.notices[-1].endswith("1 citation key not in draft.bbl: lost")
+
+
 def test_a_bbl_that_is_a_link_to_outside_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "secret.bbl").write_text(ITEMS)
     (tmp_path / "paper").mkdir()

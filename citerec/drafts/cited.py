@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence, Set
 from itertools import chain, pairwise
 from pathlib import Path
 
+from citerec.bibliography import bibtex
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import arxiv_dois, dois_of, title_key, to_text
 from citerec.corpus.contents import split_references
@@ -139,9 +140,10 @@ def _from_file(
     return file, {}
 
 
-# --- references that LaTeX has formatted: \bibitem of BibTeX styles
+# --- references that LaTeX has formatted: \bibitem of BibTeX styles, \entry of biblatex
 
 MAX_ITEM = 10_000  # characters
+MAX_ENTRY = 30_000
 MAX_BBL = 16 * 2**20  # bytes
 _LABEL = r"\[(?:[^\[\]{}]|\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})*\]\s*"
 _ITEM = re.compile(rf"\\bibitem(?![A-Za-z@])\s*(?:{_LABEL})?\{{([^{{}}]{{1,300}})\}}")
@@ -167,7 +169,49 @@ def _formatted(source: str, path: Path | None) -> tuple[str, dict[str, Entry]]:
         item = rest[:MAX_ITEM].partition("\\end{thebibliography}")[0]
         if text := to_text(item):
             entries.setdefault(key.strip(), printed(text, item))
+    for match in _ENTRY.finditer(source):  # once for each sorted list
+        entries.setdefault(match["key"], _of_biblatex(match))
     return name, entries
+
+
+_ENTRY = re.compile(
+    r"\\entry\{(?P<key>[^{}]{1,300})\}\{(?P<type>\w+)\}(?P<fields>(?:(?!\\entry\{).)*?)\\endentry",
+    re.DOTALL,
+)
+_FIELD = re.compile(r"\\field\{(\w+)\}(?=\{)|\\verb\{(\w+)\}\s*\\verb\s([^\n]*)")
+_AUTHORS = re.compile(r"\\name\{author\}\{\d+\}(?:\{[^{}]*\})?(?=\{)")
+_PERSON = re.compile(
+    r"\{\{[^{}]*\}\{"
+)  # a person begins by a hash; old versions of biber give places a meaning
+_NAME = re.compile(r"\b(family|given|prefix|suffix)=(?=\{)")
+_PLACES = re.compile(r"([^{}]+)\}\{[^{}]*\}\{([^{}]*)")
+_DELIMITER = re.compile(r"\\bib(?:namedelim[a-z]|rangedash)\s*")
+
+
+def _of_biblatex(match: re.Match[str]) -> Entry:
+    """Return an entry of the `.bbl` of biblatex, which has the fields of its `.bib`."""
+    text = _DELIMITER.sub(" ", match["fields"][:MAX_ENTRY])
+    fields = {
+        field or verb: braced(text, found.end()) or "" if field else value.strip()
+        for found in _FIELD.finditer(text)
+        for field, verb, value in [found.groups("")]
+    }
+    people: list[str] = []
+    for found in _AUTHORS.finditer(text):
+        for person in _PERSON.split(braced(text, found.end()) or "")[1:]:
+            parts = [
+                f"{part[1]}={{{braced(person, part.end())}}}"
+                for part in _NAME.finditer(person)
+            ]
+            old = _PLACES.match(person)
+            people.append(", ".join(parts or filter(None, old.groups() if old else ())))
+    known = {
+        bibtex.KEY: match["key"],
+        bibtex.TYPE: match["type"],
+        bibtex.SOURCE: match[0],
+        "author": " and ".join(people),
+    }
+    return bibtex.to_entry(0, fields | known)
 
 
 def printed(text: str, source: str = "") -> Entry:
