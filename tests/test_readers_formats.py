@@ -1064,3 +1064,49 @@ def test_a_bibtex_comment_that_never_closes_is_a_fault_and_costs_itself_alone(
 
     places = [one.line if isinstance(one, BadRecordError) else one.id for one in found]
     assert places == ["a", "b", 4, "c"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"total": 1, "offset": 0, "data": [RECORDS["s2"]]},
+        {"recommendedPapers": [RECORDS["s2"]]},
+        [RECORDS["s2"]],
+        RECORDS["s2"],
+    ],
+)
+def test_answers_of_semantic_scholar_are_corpora(answer: Any, tmp_path: Path) -> None:
+    file = write(tmp_path / "answer.json", json.dumps(answer))
+
+    name, [paper] = read(file)
+
+    assert (name, isinstance(paper, Paper)) == ("s2", True)
+    assert paper == Paper(
+        id="0a1b",
+        title="Looms & numbers",
+        year=1843,
+        authors=("Ada Lovelace",),
+        doi="10.1234/Loom",
+        citations=("2c3d",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("record", "line"),
+    [
+        ({"authorString": "Lovelace A."}, "'authorString' of 2 records is not read"),
+        ({"pubYear": "1843"}, "'pubYear' of 2 records is not read"),
+        ({"journal": "Memoirs"}, "citerec's own format has 'venue'"),
+        ({"date": "1843-09", "year": 1843}, ""),
+    ],
+)
+def test_fields_that_are_named_otherwise_are_not_left_out_without_a_word(
+    record: dict[str, Any], line: str, tmp_path: Path
+) -> None:
+    records = ({"id": name, "title": "Looms"} | record for name in "ab")
+    log: list[str] = []
+
+    papers(write(tmp_path / "a.jsonl", lines(*records)), log)
+
+    assert line in "".join(log)
+    assert bool(log) == bool(line)

@@ -15,8 +15,8 @@ from urllib.parse import quote
 from citerec.bibliography.fields import Fields
 from citerec.bibliography.keys import plain_text
 from citerec.collect.client import Client, RefusedError, Service
-from citerec.corpus.readers.files import KEYS, ToPaper
-from citerec.corpus.readers.json_formats import JSON_FORMATS
+from citerec.corpus.readers.files import ToPaper
+from citerec.corpus.readers.json_formats import JSON_FORMATS, s2_paper
 from citerec.errors import BadRecordError, InvalidValueError
 from citerec.files.arrays import batched
 from citerec.types import Json, Paper
@@ -28,9 +28,6 @@ WORK_ID = re.compile(
 PAPER_ID = re.compile(r"[0-9a-f]{40}|corpusid:[0-9]{1,12}", re.IGNORECASE)
 # punctuation without apostrophes and the full stop, which belong to words
 _SIGNS = re.compile(r"[!-&(-\-/:-@\[-`{-~\u2010-\u2017\u201c-\u205e]")
-_RETRACTED = re.compile(
-    r"\W?(?:RETRACTED|Retracted)(?: (?i:article|chapter|paper))?\s?[:\]]"
-)
 
 
 class SourceName(StrEnum):
@@ -308,7 +305,7 @@ class SemanticScholar(_Works):
             or {}
         )
         return [
-            work for raw in answer.get("data") or [] if (work := _work(raw, _s2_paper))
+            work for raw in answer.get("data") or [] if (work := _work(raw, s2_paper))
         ]
 
     def search(self, text: str, most: int) -> list[str]:
@@ -336,7 +333,7 @@ class SemanticScholar(_Works):
             )
         found: dict[str, Paper] = {}
         for given, raw in zip(ids, answer, strict=True):
-            if work := _work(raw or {}, _s2_paper):
+            if work := _work(raw or {}, s2_paper):
                 found[given] = found[work.id] = work
                 self._count([raw, *(raw.get("references") or ())])
                 if raw.get("referenceCount") and not raw.get("references"):
@@ -401,22 +398,6 @@ class SemanticScholar(_Works):
             self._count(page)
             yield page
             offset = answer.get("next") or self.most_listed
-
-
-def _s2_paper(fields: Fields) -> Paper:
-    references = (
-        reference.short("paperId") for reference in fields.objects("references")
-    )
-    title = plain_text(fields.title())
-    return fields.paper(
-        KEYS["s2"],
-        title=title,
-        retracted=bool(_RETRACTED.match(title)),  # the service has no field for it
-        abstract=plain_text(fields.text("abstract")),
-        venue=fields.short("venue") or fields.short("journal.name"),
-        citations=tuple(dict.fromkeys(filter(None, references))),
-        doi=fields.doi("externalIds.DOI"),
-    )
 
 
 Source = OpenAlex | SemanticScholar

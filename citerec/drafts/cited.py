@@ -180,9 +180,8 @@ _ENTRY = re.compile(
 )
 _FIELD = re.compile(r"\\field\{(\w+)\}(?=\{)|\\verb\{(\w+)\}\s*\\verb\s([^\n]*)")
 _AUTHORS = re.compile(r"\\name\{author\}\{\d+\}(?:\{[^{}]*\})?(?=\{)")
-_PERSON = re.compile(
-    r"\{\{[^{}]*\}\{"
-)  # a person begins by a hash; old versions of biber give places a meaning
+# a person begins by a hash; of old versions of biber it is the place that tells a family name
+_PERSON = re.compile(r"\{\{[^{}]*\}\{")
 _NAME = re.compile(r"\b(family|given|prefix|suffix)=(?=\{)")
 _PLACES = re.compile(r"([^{}]+)\}\{[^{}]*\}\{([^{}]*)")
 _DELIMITER = re.compile(r"\\bib(?:namedelim[a-z]|rangedash)\s*")
@@ -205,13 +204,11 @@ def _of_biblatex(match: re.Match[str]) -> Entry:
             ]
             old = _PLACES.match(person)
             people.append(", ".join(parts or filter(None, old.groups() if old else ())))
-    known = {
-        bibtex.KEY: match["key"],
-        bibtex.TYPE: match["type"],
-        bibtex.SOURCE: match[0],
-        "author": " and ".join(people),
-    }
-    return bibtex.to_entry(0, fields | known)
+    fields["author"] = " and ".join(people)
+    stated = "".join(f",\n  {name} = {{{value}}}" for name, value in fields.items())
+    source = f"@{match['type']}{{{match['key']}{stated}\n}}"
+    place = {bibtex.KEY: match["key"], bibtex.TYPE: match["type"]}
+    return bibtex.to_entry(0, {**fields, **place, bibtex.SOURCE: source})
 
 
 def printed(text: str, source: str = "") -> Entry:

@@ -258,7 +258,10 @@ def _plain(match: "re.Match[bytes]") -> bytes:
 
 
 def _items(row: Any) -> Iterator[Json | str]:
-    """Yield a record, or those of a page of an API: of OpenAlex in `results`, of Crossref in `message`."""
+    """Yield a record, or those of a page of an API.
+
+    They are in `results` of OpenAlex, in `message` of Crossref, in `data` or `recommendedPapers` of Semantic Scholar.
+    """
     if not isinstance(row, dict):
         is_broken = isinstance(row, str)
         yield row if is_broken else f"expected a JSON object, found {shown(row)}"
@@ -266,7 +269,9 @@ def _items(row: Any) -> Iterator[Json | str]:
     record = cast("Json", row)
     if "message-type" in record and isinstance(record.get("message"), dict):
         record = cast("Json", record["message"])
-    page = record.get("results" if "meta" in record else "items")
+    names = "items data recommendedPapers".split()
+    name = "results" if "meta" in record else next(filter(record.get, names), "")
+    page = record.get(name)
     if isinstance(page, list) and "title" not in record:
         for item in cast("list[Any]", page):
             yield from _items(item)

@@ -1,11 +1,13 @@
-"""Corpora of one JSON object a paper: citerec's own, BEIR, Open Research, Citeomatic, arXiv, AMiner, OpenAlex, CSL.
+"""Corpora of one JSON object a paper: citerec's own, and those of nine others.
 
 Sources: BEIR: Thakur et al., NeurIPS 2021. Open Research Corpus: Ammar et al., NAACL 2018. Citeomatic: Bhagavatula et
 al., NAACL 2018. arXiv's snapshot: https://www.kaggle.com/datasets/Cornell-University/arxiv. AMiner's DBLP v10 to v14:
 https://www.aminer.org/citation. OpenAlex: https://developers.openalex.org.
+Semantic Scholar: https://api.semanticscholar.org/api-docs/graph.
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -27,6 +29,7 @@ from citerec.corpus.readers.files import (
     papers_of,
     read_file,
 )
+from citerec.display import plural
 from citerec.errors import BadInputError, BadRecordError
 from citerec.files.reading import read_rows
 from citerec.types import Json, Log, Paper
@@ -236,6 +239,59 @@ def _crossref_papers(
         log(f"left out {without_doi:,} references without a DOI")
 
 
+_RETRACTED = re.compile(
+    r"\W?(?:RETRACTED|Retracted)(?: (?i:article|chapter|paper))?\s?[:\]]"
+)
+
+
+def s2_paper(fields: Fields) -> Paper:
+    """Turn a paper of the API of Semantic Scholar into one; its references have its ids, too."""
+    references = (
+        reference.short("paperId") for reference in fields.objects("references")
+    )
+    title = plain_text(fields.title())
+    return fields.paper(
+        KEYS["s2"],
+        title=title,
+        retracted=bool(_RETRACTED.match(title)),  # the service has no field for it
+        abstract=plain_text(fields.text("abstract")),
+        venue=fields.short("venue") or fields.short("journal.name"),
+        citations=tuple(dict.fromkeys(filter(None, references))),
+        doi=fields.doi("externalIds.DOI"),
+    )
+
+
+# what others call the fields of citerec's own format
+_MEANT = {
+    "author": "authors",
+    "authorString": "authors",
+    "date": "year",
+    "published": "year",
+    "pubYear": "year",
+    "pub_date": "year",
+    "journal": "venue",
+    "journalTitle": "venue",
+}
+
+
+def _canonical_papers(
+    source: Source, read: BytesRead, log: Log, scratch: Path | None
+) -> Iterator[Located]:
+    """Yield the records of citerec's own format; `log` receives which fields are not read since they are named else."""
+    unread = Counter[str]()
+
+    def count(record: Json) -> str:
+        named = _MEANT.keys() & record.keys()
+        unread.update(name for name in named if not record.get(_MEANT[name]))
+        return ""
+
+    yield from papers_of(source.files, Fields.paper, read, log, why=count)
+    for name, many in sorted(unread.items()):
+        log(
+            f"{name!r} of {plural(many, 'record')} is not read: citerec's own format has {_MEANT[name]!r}"
+        )
+
+
 # --- All of them
 
 
@@ -293,11 +349,12 @@ JSON_FORMATS: Mapping[str, Format] = {
         "id",
         "out_citations in_citations key_phrases out_citation_count",
     ),
+    "s2": _json(s2_paper, "paperId", "title authors externalIds abstract year", "id"),
     "beir": _json(
         lambda fields: fields.of({"title": "", **fields.record}).paper(KEYS["beir"]),
         "_id",
         "text",
     ),
     "aminer": _json(_aminer, "title", "references n_citation indexed_abstract fos"),
-    "canonical": _json(Fields.paper, "title", "id", ""),
+    "canonical": _json(Fields.paper, "title", "id", "", papers=_canonical_papers),
 }
