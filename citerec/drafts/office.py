@@ -32,7 +32,7 @@ _RECORD = re.compile(r"<record>.*?</record>|<text:bibliography-mark [^>]*>", re.
 _VALUE = re.compile(r'<(title|year|doi)>(.*?)</|text:(title|year)="([^"]*)"', re.DOTALL)
 
 # a character and what stands for it in old programs, of which pandoc (3.9) skips one letter or digit too many
-_UNICODE = re.compile(rb"(?<!\\)(\\u-?\d+)(?=[?-])")
+_UNICODE = re.compile(rb"(?<!\\)(\\u-?\d+)(?=[^\s\\{}\d])")
 
 
 def readable_rtf(data: bytes) -> bytes:
