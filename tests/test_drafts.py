@@ -988,7 +988,7 @@ def test_the_abstract_in_the_title_block_of_a_page_is_read(mark: str, tag: str) 
 def test_rtf_loses_no_letter_after_a_dash_and_no_note(note: bytes) -> None:
     text = (
         rb"{\rtf1\ansi\uc1 {\b Voles of Gda\u324?sk, 1815\u8211?1848\par}"
-        rb"\pard \u8220"Voles\u8221" lived in fields of \u8222?rye\u8220e then.{\super \chftn{%s \chftn "
+        rb'\pard \u8220"Voles\u8221" lived in fields of \u8222?rye\u8220e then.{\super \chftn{%s \chftn '
         rb"Evans, R. Voles of the north. Oxford, 1996.}} Farmers saw few of them again.\par}"
     )
 
