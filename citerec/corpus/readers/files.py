@@ -257,6 +257,9 @@ def _plain(match: "re.Match[bytes]") -> bytes:
     return match["number"] or match["text"] or (b"null" if match["none"] else match[0])
 
 
+PAGES = "items", "data", "recommendedPapers"
+
+
 def _items(row: Any) -> Iterator[Json | str]:
     """Yield a record, or those of a page of an API.
 
@@ -269,9 +272,8 @@ def _items(row: Any) -> Iterator[Json | str]:
     record = cast("Json", row)
     if "message-type" in record and isinstance(record.get("message"), dict):
         record = cast("Json", record["message"])
-    names = "items data recommendedPapers".split()
-    name = "results" if "meta" in record else next(filter(record.get, names), "")
-    page = record.get(name)
+    names = ("results",) if "meta" in record else PAGES
+    page = next((record[name] for name in names if name in record), None)
     if isinstance(page, list) and "title" not in record:
         for item in cast("list[Any]", page):
             yield from _items(item)
