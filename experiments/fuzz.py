@@ -238,7 +238,7 @@ def works(data: bytes, folder: Path) -> object:
         raise CiterecError("no object")
     return [
         sources._work(raw, read)  # pyright: ignore[reportPrivateUsage]
-        for read in (json_formats._openalex, sources._s2_paper)  # pyright: ignore[reportPrivateUsage]
+        for read in (json_formats._openalex, json_formats.s2_paper)  # pyright: ignore[reportPrivateUsage]
     ]
 
 
