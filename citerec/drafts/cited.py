@@ -184,7 +184,7 @@ _AUTHORS = re.compile(r"\\name\{author\}\{\d+\}(?:\{[^{}]*\})?(?=\{)")
 _PERSON = re.compile(r"\{\{[^{}]*\}\{")
 _NAME = re.compile(r"\b(family|given|prefix|suffix)=(?=\{)")
 _PLACES = re.compile(r"([^{}]+)\}\{[^{}]*\}\{([^{}]*)")
-_DELIMITER = re.compile(r"\\bib(?:namedelim[a-z]|rangedash)\s*")
+_DELIMITER = re.compile(r"\\bibnamedelim[a-z]\s*")
 
 
 def _of_biblatex(match: re.Match[str]) -> Entry:
@@ -204,11 +204,13 @@ def _of_biblatex(match: re.Match[str]) -> Entry:
             ]
             old = _PLACES.match(person)
             people.append(", ".join(parts or filter(None, old.groups() if old else ())))
-    fields["author"] = " and ".join(people)
-    stated = "".join(f",\n  {name} = {{{value}}}" for name, value in fields.items())
-    source = f"@{match['type']}{{{match['key']}{stated}\n}}"
-    place = {bibtex.KEY: match["key"], bibtex.TYPE: match["type"]}
-    return bibtex.to_entry(0, {**fields, **place, bibtex.SOURCE: source})
+    known = {
+        bibtex.KEY: match["key"],
+        bibtex.TYPE: match["type"],
+        bibtex.SOURCE: "",  # it is not BibTeX
+        "author": " and ".join(people),
+    }
+    return bibtex.to_entry(0, fields | known)
 
 
 def printed(text: str, source: str = "") -> Entry:
