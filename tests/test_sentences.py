@@ -134,6 +134,21 @@ def test_a_raised_number_after_a_sentence_is_a_reference(suffix: str) -> None:
     assert not any("1" in claim for claim in claims)
 
 
+def test_what_is_before_the_introduction_lacks_no_reference() -> None:
+    front = "Ada Lovelace works in the School of Hives of the North."
+    chapters = f"# Introduction\n\n## Motivation\n\n{SECOND}\n"
+    text = f"# T\n\n{front}\n\nAbstract: {CLAIM}\n\n{chapters}"
+    labelled = (
+        f"# T\n\nAffiliations\n\n{front}\n\nAbstract: {CLAIM}\n\n# Bees\n\n{SECOND}\n"
+    )
+
+    for data in (text, labelled):
+        found = parse_queries(data.encode(), name="a.md").stated(context="all")
+
+        assert [query.context for query in found.queries] == [SECOND]
+        assert found.batch
+
+
 def test_the_abstract_and_what_is_said_of_ones_own_work_are_left_out() -> None:
     own = "In this paper we ask whether it holds. Our models have effects of fields."
     text = f"# T\n\n## Abstract\n\n{CLAIM}\n\n# Introduction\n\n{own} As we know, {SECOND}\n"

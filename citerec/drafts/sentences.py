@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
+from operator import itemgetter
 
 from citerec.corpus.headings import Part, part_at, part_of, without_label
 from citerec.display import one_line
@@ -49,8 +50,8 @@ def uncited(draft: Query, lines: Sequence[str]) -> Iterator[Query]:
     about the authors or their own work, and what follows the heading of the references are left out. In `lines`, an
     empty line ends a paragraph, and a heading has a line of its own.
     """
-    found = [*_paragraphs(_with_markers(_before_references(lines)))]
-    parts = {part_of(heading) for heading, _ in found}
+    found = _body(lines)
+    parts = {part_of(heading) for heading, text in found if text}
     left_out = _NOT_BODY if parts - _NOT_BODY else {Part.AUTHORS}
     number = 0
     for heading, paragraph in found:
@@ -87,12 +88,8 @@ def body_of(lines: Sequence[str]) -> tuple[str, ...]:
     """
     found = list[str]()
     abstract = list[str]()
-    has_begun = False
-    for heading, paragraph in _paragraphs(_with_markers(_before_references(lines))):
+    for heading, paragraph in _body(lines):
         part = part_of(heading)
-        if part is Part.INTRODUCTION and not has_begun:
-            found.clear()  # names and addresses, or an abstract without a heading
-            has_begun = True
         if part in {Part.AUTHORS, Part.KEYWORDS}:
             continue
         for text in paragraph:
@@ -103,12 +100,21 @@ def body_of(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found or abstract))
 
 
+def _body(lines: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Return headings and paragraphs; what is before the introduction, as names and addresses, is about the authors."""
+    found = [*_paragraphs(_with_markers(_before_references(lines)))]
+    parts = [part_of(heading) for heading, _ in found]
+    start = parts.index(Part.INTRODUCTION) if Part.INTRODUCTION in parts else 0
+    return [(Part.AUTHORS, text) for _, text in found[:start]] + found[start:]
+
+
 def paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield the sentences of each paragraph up to the references, with the heading before it."""
-    return _paragraphs(_before_references(lines))
+    return filter(itemgetter(1), _paragraphs(_before_references(lines)))
 
 
 def _paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each heading without sentences, then those of its paragraphs; an abstract may have a label alone."""
     times = Counter(lines)
     heading = ""
     kept = list[str]()
@@ -116,12 +122,15 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
         title = _HEADING.fullmatch(line)
         if not line or title or part_at(line):
             if kept:
-                paragraph = without_label(one_line(joined(kept)))
+                labelled = one_line(joined(kept))
+                paragraph = without_label(labelled)
+                part = heading if paragraph == labelled else Part.ABSTRACT
                 paragraph = _RAISED.sub(r"\1 [CITE]", paragraph)
-                yield heading, sentences(AFTER_STOP.sub(r" \2\1 ", paragraph))
+                yield part, sentences(AFTER_STOP.sub(r" \2\1 ", paragraph))
             text = title["text"] if title else ""
             heading = text or line or heading
             kept = []
+            yield heading, []
         elif times[line] < _REPEATED:
             kept.append(line)
 
