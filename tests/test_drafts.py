@@ -14,6 +14,7 @@ from support.types import MonkeyPatch
 
 from citerec.drafts import (
     MAX_FIRST_PARAGRAPHS,
+    TITLE_PAGE,
     QueryFile,
     latex,
     parse_queries,
@@ -108,6 +109,26 @@ CLASSES = {
         r"\documentclass{sn-jnl}\begin{document}\title[S]{Deep Ranking}\author*[1]{\fnm{Ada} \sur{Lovelace}}"
         rf"\author[2]{{\fnm{{Charles}} \sur{{Babbage}}}}\date{{2021}}\abstract{{{ABSTRACT}}}\maketitle"
     ),
+    "mdpi": (
+        r"\documentclass[water,article]{Definitions/mdpi}\Title{Deep Ranking}\date{2021}"
+        r"\Author{Ada Lovelace $^{1,\dagger}$\orcidA{} and Charles Babbage $^{2,}$*}"
+        rf"\abstract{{{ABSTRACT}}}\begin{{document}}Text.\end{{document}}"
+    ),
+    "copernicus": (
+        r"\documentclass[gmd]{copernicus}\begin{document}\title{Deep Ranking}\date{2021}"
+        r"\Author[1,2]{Ada}{Lovelace}\Author[2]{Charles}{Babbage}\affil[1]{X}\affil[2]{Y}"
+        rf"\maketitle{ENVIRONMENT}"
+    ),
+    "IEEE Computer Society": (
+        r"\documentclass[compsoc]{IEEEtran}\begin{document}\title{Deep Ranking}\date{2021}"
+        r"\author{Ada~Lovelace,~\IEEEmembership{Fellow,~IEEE,} and Charles~Babbage}"
+        rf"\IEEEtitleabstractindextext{{{ENVIRONMENT}}}\maketitle"
+    ),
+    "marks between names": (
+        r"\documentclass{article}\usepackage{neurips_2023}\title{Deep Ranking}\date{2021}"
+        r"\author{Ada Lovelace*$^{2}$ Charles Babbage (University of Y, Z)}"
+        rf"\begin{{document}}\maketitle{ENVIRONMENT}"
+    ),
 }
 
 
@@ -117,6 +138,18 @@ def test_the_fields_of_a_class_are_read(name: str) -> None:
 
     assert (query.title, query.abstract) == ("Deep Ranking", ABSTRACT)
     assert (query.authors, query.year) == (("Ada Lovelace", "Charles Babbage"), 2021)
+
+
+def test_the_labels_of_formatted_references_cite_nothing() -> None:
+    label = r"\protect\citeauthoryear{Doe, Roe, and Poe}{Doe et~al.}{2001}"
+    item = rf"\bibitem[{label}]{{doe}} J. Doe. Old hives. Oikos, 2001."
+    works = rf"\begin{{thebibliography}}{{1}}{item}\end{{thebibliography}}"
+
+    found = parse(titled(rf"{ENVIRONMENT}Bees dance \cite{{doe}}.{works}"), "a.tex")
+
+    assert found.cited
+    assert len(found.cited.entries) == 1
+    assert not any("citation key" in notice for notice in found.notices)
 
 
 def test_macros_of_the_draft_are_expanded_in_title_and_abstract() -> None:
@@ -1507,6 +1540,25 @@ LARGE = rf"\begin{{flushleft}}{{\Large {LEAVES}}}\\ Ada Lovelace\end{{flushleft}
             word(f"Running head: RAIN\n\n{LEAVES}\n\nAda Lovelace\n\n{PARTS}"),
             "plain.docx",
         ),
+        (
+            word(
+                "Universität Passau\n\nLehrstuhl für Botanik\n\nProf. Dr. Charles Babbage\n\n"
+                f"Bachelorarbeit im Studiengang Biologie\n\n{LEAVES}\n\nBetreut von: Jane Doe\n\n{PARTS}"
+            ),
+            "thesis.docx",
+        ),
+        (
+            word(
+                f"**Masterarbeit**\\\n**{LEAVES}**\\\nAda Lovelace\n\nzur Erlangung des Grades\n\n{PARTS}",
+                "odt",
+            ),
+            "lines.odt",
+        ),
+        (word(f"Title: {LEAVES}\n\nAda Lovelace\n\n{PARTS}"), "label.docx"),
+        (
+            word(f"**{LEAVES}**\n\n**lovelace@engines.org**\n\n{PARTS}"),
+            "mail.docx",
+        ),
         (word(f"---\ntitle: {LEAVES}\n---\n{PARTS}", "odt"), "style.odt"),
         (word(f"**{LEAVES}**\n\n{PARTS}", "rtf"), "bold.rtf"),
         (f"**{LEAVES}**\n\n{PARTS}".encode(), "bold.md"),
@@ -2001,3 +2053,90 @@ def test_a_file_that_is_not_what_its_name_says_is_named(name: str, kind: str) ->
         parse(b"\xd1\xe9 broken", name)
 
     assert "iconv" not in str(caught.value)
+
+
+@pytest.mark.parametrize("heading", ["# ", "**"])
+def test_the_headings_of_a_structured_abstract_may_have_its_level(heading: str) -> None:
+    end = "**" if heading == "**" else ""
+    names = ["Abstract", "Background", "Methods", "Introduction"]
+    abstract, background, methods, rest = (f"{heading}{n}{end}\n\n" for n in names)
+    listen = f"{methods}We listen to a hundred of them.\n\n"
+    text = f"# {LEAVES}\n\n{abstract}{background}Hives hum at night.\n\n{listen}{rest}Bees dance.\n"
+
+    title, found = read(word(text), "draft.docx")
+
+    assert (title, found) == (
+        LEAVES,
+        "Hives hum at night. We listen to a hundred of them.",
+    )
+
+
+def test_the_bibliography_of_an_essay_is_not_in_its_abstract() -> None:
+    claims = [f"Trade in salt grew in the years after war number {n}." for n in (1, 2)]
+    works = [
+        "Doe, Jane. The Salt of Towns. Oxford, 1994.",
+        "Roe, A. Sea Salt. Bern, 2001.",
+    ]
+    text = "\n\n".join(["# Salt and War", *claims, "# Bibliography", *works])
+
+    found = parse(text, "essay.md")
+
+    assert found.queries[0].abstract == " ".join(claims)
+    assert found.cited
+    assert len(found.cited.entries) == 2
+
+
+def test_a_table_of_contents_of_a_pdf_is_no_text() -> None:
+    contents = [f"{n} Leaves of part {n} {'.' * 40} {n + 4}" for n in range(1, 6)]
+    first = [
+        (20.0, 30.0, 20.0, "Mémoire de fin d'études"),
+        (20.0, 50.0, 15.0, LEAVES),
+        (20.0, 70.0, 10.0, "Sommaire"),
+        *column(20, 80, contents, 10),
+    ]
+    text = column(20, 30, ["1 Introduction", *SENTENCES * 2], 10)
+
+    found = parse(placed(first, text), "memoire.pdf")
+
+    assert found.queries[0].title == LEAVES
+    assert found.queries[0].abstract == " ".join(SENTENCES * 2)
+    assert not any("Leaves of part" in line for line in found.lines)
+
+
+def test_references_of_a_pdf_may_hang_by_half_an_inch() -> None:
+    works = [
+        f"{name}, A. (2010). Leaves of trees that are old and tall, seen from"
+        for name in ("Abel", "Bohr", "Cole", "Dirac", "Euler", "Fermi")
+    ]
+    page = [(20.0, 20.0, 14.0, "References")]
+    for n, work in enumerate(works):
+        page += [(20.0, 30 + 12.0 * n, 10.0, work)]
+        page += [(32.7, 35 + 12.0 * n, 10.0, "Their roots in the north abgerufen")]
+
+    found = parse(placed(column(20, 30, [TITLE, *SENTENCES], 10), page), "a.pdf")
+
+    assert found.cited
+    assert len(found.cited.entries) == 6
+
+
+NO_LINES = [
+    "Technische Universität München",
+    "Zur Erlangung des Grades",
+    "bee@hive.org",
+]
+NO_LINES += ["Mémoire de fin d'études de Bea Bee", "A thesis submitted to the Senate"]
+
+
+@pytest.mark.parametrize("text", NO_LINES)
+def test_lines_of_a_title_page_are_no_titles(text: str) -> None:
+    assert TITLE_PAGE.match(text)
+
+
+TITLES = ["Division of Labour in Hives", "Supervised Learning of Dances"]
+TITLES += ["University Rankings and the Choice of Students", "Mémoire d'une ruche"]
+TITLES += ["Gender and Power at the University", "École et abeilles", "Thesis Writing"]
+
+
+@pytest.mark.parametrize("text", TITLES)
+def test_titles_may_begin_like_lines_of_a_title_page(text: str) -> None:
+    assert not TITLE_PAGE.match(text)

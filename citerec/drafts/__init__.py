@@ -13,7 +13,7 @@ from pathlib import Path
 
 from citerec.bibliography.entry import Entry, PaperList, first_year
 from citerec.corpus.contents import ContentKind, DocumentFormat
-from citerec.corpus.headings import SECTIONS, Part, label_of, part_at, part_of
+from citerec.corpus.headings import Part, label_of, part_at
 from citerec.display import one_line, plural, shortened
 from citerec.errors import BadInputError, ConfigError
 from citerec.files.isolated import isolated
@@ -285,11 +285,7 @@ def _from_document(
         else partial(pandoc.read, data, kind, name, file, project)
     )
     document = isolated(read, name, INSTEAD)
-    draft = document.draft
-    draft = replace(
-        replace(draft, title="") if part_of(draft.title) in SECTIONS else draft,
-        **stated,
-    )
+    draft = replace(document.draft, **stated)
     stated_abstract = one_line(draft.abstract)
     body = one_line(document.body)
     text = stated_abstract or body
@@ -356,15 +352,43 @@ _GOES_ON = re.compile(
     r"""(?:[^\n]*(?:[:–—]|\b(?i:a|an|and|as|at|by|for|from|in|of|on|or|the|to|with|de[lrs]?|und|für|et|la|y))\n
       | [^\n]*[^.?!\n]\n(?=.*\b(?:AS|AT|FOR|FROM|IN|OF|ON|OR|THE|TO|WITH)\b
         |.*\b(?!(?:and|und|et|og|och|en|y|e|i|a[ln]|bin|d[aeiou][lnrs]?|la|le|te[nr]|v[ao]n|z[u])\b)[a-zß-ÿ]+\b))
-    (?!(?i:by|par|von|por|(?:faculty|school|department|institute|college|university)\sof)\b)[^\n]+""",
+    (?!(?i:by|par|von|por)\b)[^\n]+""",
     re.VERBOSE,
+)
+
+
+# a line of a title page: the kind or degree of a thesis, people, an institution, an address
+TITLE_PAGE = re.compile(
+    r"""(?:an?\s|the\s|la\s|l['’])?(?:
+      (?:bachelor|master|diplom|doktor|doctoral|phd|ph\.d\.|m\.?sc\.?|seminar|haus|abschluss|studien|projekt)(?:'?s|er)?
+        [\s-]?(?:arbeit|thesis|dissertation|essay|project)\b(?:\s(?:by|for|im|in|of|submitted|zur|an|am|von)\b.*|$)
+    | (?:thesis|dissertation|report|essay|project|paper)\s
+        (?:(?:submitted|presented|prepared)\s(?:by|to|in|at|for|as)|in\spartial|for\sthe\sdegree)\b.*
+    | (?:mémoire|rapport|thèse|projet|trabalho|trabajo|proyecto|tesina?|tese|dissertação)\s(?:professionnel|présentée?
+        |d[eoi]\s(?:fin|stage|conclusão|maestr[ií]a|master|licence|mestrado|grado|graduação|doctorat|doctorado|doutorado)
+        |d['’](?:entreprise|activité|études?|habilitation|ingénieur))\b.*
+    | (?:submitted|presented|supervised|advised|defended)\s(?:by|to|in|at|for|on)\b.*
+    | (?:vorgelegt|eingereicht|betreut|présentée?\s(?:par|à|en|pour)|soutenue?\s(?:par|le|en|à)|as\spart\sof)\b.*
+    | (?:in\spartial\sful|for\sthe\s(?:degree|award)|zu[rm]\serlang).*
+    | (?:academic|spring|fall|summer|winter)\s(?:year|term|semester)\b.*
+    | (?:bachelor|master|doctor|licenciate)\sof\s.* | (?:prof|dr)\.\s.*
+    | (?:faculty|school|department|institute?|college|chair)\s(?:of|for|für)\s.*
+    | (?:fakultät|lehrstuhl|fachbereich|(?:fach)?hochschule)\sfür\s.*
+    | (?:faculté|faculdade|facultad|facoltà|departamento|dipartimento|département|institut[eo]?|istituto)\sd.*
+    | école\s(?:normale|nationale|polytechnique|doctorale|supérieure|centrale|publique)\b.*
+    | (?:technische\s|freie\s)?universit\S+(?:\s(?:of|d[aeiou]s?|zu)\b)?(?:\s\S+){1,3}
+    | (?:(?!(?:the|at|in|to|of|and|for)\b)\S+\s){1,3}(?:universit\w{0,3}|hochschule)
+    | .*(?:\S@\S+\.\w|https?:|\bdoi\b).*)$""",
+    re.IGNORECASE | re.VERBOSE,
 )
 
 
 def continues_title(line: str, last: str) -> bool:
     """Whether a bold line is no name or part, but of the title of which `last` is the bold line above it."""
-    is_other = part_at(line) or label_of(line)
-    return not is_other and bool(_GOES_ON.fullmatch(f"{last}\n{line}"))
+    for text in (line, last):
+        if part_at(text) or label_of(text) or TITLE_PAGE.match(text):
+            return False
+    return bool(_GOES_ON.fullmatch(f"{last}\n{line}"))
 
 
 def document_year(text: str) -> int | None:

@@ -47,10 +47,19 @@ _BEGIN = re.compile(r"\\begin\s*\{document\}")
 _DOCUMENT_CLASS = re.compile(
     r"\\document(?:class|style)(?![A-Za-z@])|\\begin\s*\{document\}"
 )
-# \"{\i}: pandoc sets the accent on a dotless i, which Unicode does not compose
-_DOTLESS = re.compile(r"\\([\"'`^~=.])\s*\{\s*\\([ij])\s*\}")
-_FLUSH = re.compile(r"\{flush(?:left|right)\}")  # pandoc knows the third of them alone
-_CAPITAL_CITE = re.compile(r"\\Cite(?=[a-z]*[*\s\[{])")  # at the start of a sentence
+_REWRITTEN = (
+    # \"{\i}: pandoc sets the accent on a dotless i, which Unicode does not compose
+    (r"\\([\"'`^~=.])\s*\{\s*\\([ij])\s*\}", r"\\\1{\2}"),
+    # pandoc knows the third of them alone
+    (r"\{flush(?:left|right)\}", "{center}"),
+    # at the start of a sentence
+    (r"\\Cite(?=[a-z]*[*\s\[{])", r"\\cite"),
+    # of Copernicus
+    (r"\\Author\s*\[[^\]]*\]\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"\\author{\1 \2}"),
+    (r"\\abstract\n", r"\\section*{Abstract}\n"),
+    # ICML's title is within the brackets
+    (r"\\twocolumn\[", r"\\maketitle "),
+)
 _NOT_TEXT = tuple(".pdf .png .jpg .eps .cls .sty .pgf .tikz .pdf_tex".split())
 _ABSTRACT_COMMAND = re.compile(r"\\abstract\s*\{")
 
@@ -126,12 +135,9 @@ def flatten(data: bytes, name: str, folder: Path | None, notices: list[str]) -> 
 
 def _prepared(source: str) -> str:
     """Return a source without what pandoc reads in another way than LaTeX, or not at all."""
-    source = _CAPITAL_CITE.sub(r"\\cite", source)
-    source = source.replace("\\abstract\n", "\\section*{Abstract}\n")
-    # ICML's title is within the brackets
-    source = source.replace("\\twocolumn[", "\\maketitle ")
-    source = _FLUSH.sub("{center}", source)
-    source = _with_known_environments(_DOTLESS.sub(r"\\\1{\2}", source))
+    for pattern, text in _REWRITTEN:
+        source = re.sub(pattern, text, source)
+    source = _with_known_environments(source)
     command = _ABSTRACT_COMMAND.search(source)
     if command and (abstract := braced(source, command.end() - 1)) is not None:
         # pandoc knows the environment, and reads none in the preamble
@@ -149,7 +155,9 @@ def _prepared(source: str) -> str:
 
 # --- a title without \title
 
-_TITLE = re.compile(r"\\(?:icml|mlsys)?title\*?\s*(?:\[[^\]]*\]\s*)?\{\s*[^{}#\s]")
+_TITLE = re.compile(
+    r"\\(?:(?:icml|mlsys)?t|T)itle\*?\s*(?:\[[^\]]*\]\s*)?\{\s*[^{}#\s]"
+)
 # of a class or a draft (\thesistitle, \titulo, \titleEN), an option, or of the file
 _OTHER_TITLE = re.compile(
     r"""\\(?!(?i:short|sub|sec|chap|part|run|toc|list|ap|head|book|make|job|degree|box|frame|old|new|the(?!sis)|abstract))

@@ -7,7 +7,7 @@ draft defines.
 import re
 from collections.abc import Iterable, Iterator, Set
 from contextlib import suppress
-from itertools import takewhile
+from itertools import chain, groupby, takewhile
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -21,6 +21,7 @@ from citerec.display import one_line, plural, shortened
 from citerec.drafts import (
     INSTEAD,
     LEAST_ABSTRACT,
+    TITLE_PAGE,
     Document,
     DocumentFormat,
     continues_title,
@@ -52,11 +53,7 @@ _CHUNK = re.compile(  # of R Markdown and Quarto: ```{r name, echo = FALSE}
 )
 _INLINE_CHUNK = re.compile(r"(?:r|python|julia|\{\w+\})\s")
 _LARGE = re.compile(r"\\\\?(?:Large|LARGE|huge|Huge)(?![A-Za-z])")
-_NO_TITLE = re.compile(
-    r"@|https?:|\bdoi\b|[,;:，；：]$|^[^A-Za-z\u00aa-\uffff]*$|^(?:the )?universit|universit\w*$"
-    r"|^(?:faculty|school|department|institute|college) of|^.{150,}\.$|^.{300}",
-    re.IGNORECASE,
-)
+_NO_TITLE = re.compile(r"[,;:，；：]$|^[^A-Za-z\u00aa-\uffff]*$|^.{150,}\.$|^.{300}")
 # styles of Word
 _CONTENTS = re.compile(r"toc \d|table of figures|header|footer", re.IGNORECASE)
 _LABELS = {*Part} - {Part.FRONT, Part.SECTION}
@@ -65,8 +62,8 @@ _CROSS_REFERENCE = re.compile(  # the prefixes of Quarto, pandoc-crossref and bo
     r"(?:[a-z]{0,6}(?:fig|tbl|tab)|figure|table|sec|eq|lst|tip|nte|wrn|imp|cau|thm|lem|cor|prp|cnj|def|exm|exr|sol|rem|alg)[:-]",
     re.IGNORECASE,
 )
-_NAMES = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+(?:and|&)\s+")
-_NAME_MARKS = re.compile(r"[*†‡§¶∗^]|\d+(?:,\d+)*|\[.*?\]")
+_NAMES = re.compile(r"\s*[,;\u2003]\s*(?:and\s+)?|\s+(?:and|&)\s+")
+_NAME_MARKS = re.compile(r"[*†‡§¶∗^]|\d+(?:,\d+)*|\[.*?\]|\([^()]*[\s,;@\d][^()]*\)")
 _NO_NAME = re.compile(
     r"[@/\\{}]|anonymous|universit|institut|department|corresponding|\bpaper\b|submission|\bauthors?\b",
     re.IGNORECASE,
@@ -75,7 +72,7 @@ _LEFT_OUT = frozenset("Cite Note RawBlock Image Table Figure CodeBlock".split())
 _SPACES = {"Space", "SoftBreak", "LineBreak", "HorizontalRule"}
 _QUOTES = {"SingleQuote": "‘’", "DoubleQuote": "“”"}
 _RAW_CITE = re.compile(
-    r"\\[A-Za-z]*cite[a-z]*\*?\s*(?:\[[^\[\]]{0,300}\]\s*){0,2}\{([^{}]{1,9000})\}"
+    r"\\[A-Za-z]*cite(?!authoryear|name)[a-z]*\*?\s*(?:\[[^\[\]]{0,300}\]\s*){0,2}\{([^{}]{1,9000})\}"
 )
 _RAW_TEXT = re.compile(r"\\[A-Za-z]+\*?\s*(?:\{[^{}]*\})?\{.*[^\W\d_].*\}", re.DOTALL)
 _PAGE_END = re.compile(r"\\(?:new|clear|cleardouble)page|\\pagebreak")
@@ -97,7 +94,10 @@ _PRELUDE = (
     rb"\newcommand{\icmlauthor}[2]{\author{#1}}\newcommand{\today}{}"  # in the sandbox it is 1970
     rb"\newcommand{\IEEEmembership}[1]{}\newcommand{\IEEEauthorrefmark}[1]{}"
     # blocks for pandoc, which a title cannot hold
-    rb"\newcommand{\strut}{}\newcommand{\raggedright}{}\newcommand{\hrule}{}\newcommand{\rule}[3][]{}"
+    # titles of MDPI, Copernicus and IEEE
+    rb"\newcommand{\Title}[1]{\title{#1}}\newcommand{\Author}[1]{\author{#1}}"
+    rb"\newcommand{\IEEEtitleabstractindextext}[1]{#1}\newcommand{\IEEEcompsoctitleabstractindextext}[1]{#1}"
+    rb"\newcommand{\scalebox}[2]{#2}\newcommand{\strut}{}\newcommand{\raggedright}{}\newcommand{\hrule}{}\newcommand{\rule}[3][]{}"
     rb"\newcommand{\centerline}[1]{#1}\newcommand{\markboth}[2]{}\newcommand{\markright}[1]{}"
     # of the package changes
     rb"\newcommand{\added}[2][]{#2}\newcommand{\deleted}[2][]{}\newcommand{\replaced}[3][]{#2}"
@@ -188,7 +188,8 @@ def read(
         # fields state more than text, of which some may be no references
         most = max(map(len, lists))
         cited = PaperList(tuple(next(of for of in lists if 4 * len(of) >= 3 * most)))
-    paragraphs = list(_paragraphs(blocks))[:_BODY]
+    text = takewhile(lambda block: _part(block) is not Part.REFERENCES, blocks)
+    paragraphs = list(_paragraphs(text))[:_BODY]
     long = [text for text in paragraphs if len(text) >= LEAST_ABSTRACT]
     return Document(
         draft=Entry(
@@ -282,7 +283,8 @@ def _title(meta: Any, blocks: Any, kind: DocumentFormat, stated: str) -> str:
     the properties of the file.
     """
     lines: list[tuple[str, bool]] = []
-    for text, is_large in map(_first_line, _until("Header", blocks)):
+    front = takewhile(lambda block: block["t"] != "Header", blocks)
+    for text, is_large in chain.from_iterable(map(_lines_of, front)):
         last, was_large = lines[-1] if lines else ("", False)
         if is_large and was_large and continues_title(text, last):
             lines[-1] = f"{last} {text}", True
@@ -303,7 +305,8 @@ def _title(meta: Any, blocks: Any, kind: DocumentFormat, stated: str) -> str:
     )
     before = [*takewhile(lambda text: part_of(text) is not Part.INTRODUCTION, headings)]
     others = [*large, *headings[:1], *plain, stated, *before]
-    titles = [field, *styled, *(text for text in others if not part_of(text))]
+    others = [t for t in others if not (part_of(t) or TITLE_PAGE.match(t))]
+    titles = [field, *styled, *others]
     title = next(
         (text for text in titles if text and part_of(text) not in SECTIONS), ""
     )
@@ -311,12 +314,18 @@ def _title(meta: Any, blocks: Any, kind: DocumentFormat, stated: str) -> str:
     return f"{title}: {subtitle}" if title and subtitle else title
 
 
-def _first_line(block: Any) -> tuple[str, bool]:
-    """Return the first line of a paragraph, and whether it is large or bold; empty for another block."""
-    line = _until("LineBreak", block["c"]) if block["t"] == "Para" else []
-    text = _text(line)
-    bold = _text([*_nodes(line, "Strong")])
-    return text, bool(_LARGE.search(f"{line}")) or 2 * len(bold) > len(text)
+def _lines_of(block: Any) -> Iterator[tuple[str, bool]]:
+    """Yield each line of a paragraph, and whether it is large, bold or labelled a title; none of another block."""
+    inlines: list[Any] = block["c"] if block["t"] == "Para" else []
+    for is_break, nodes in groupby(inlines, lambda node: node["t"] == "LineBreak"):
+        line = [*nodes]
+        text = _text(line)
+        part, start = label_of(text) or (None, 0)
+        bold = _text([*_nodes(line, "Strong")])
+        if part is Part.TITLE:
+            yield text[start:], True
+        elif not is_break:
+            yield text, bool(_LARGE.search(f"{line}")) or 2 * len(bold) > len(text)
 
 
 def _may_be_title(text: str) -> bool:
@@ -324,13 +333,6 @@ def _may_be_title(text: str) -> bool:
     label = label_of(text)
     is_label = label and label[0] in _LABELS
     return not is_label and not _NO_TITLE.search(text) and word_count(text) > 1
-
-
-def _until(kind: str, nodes: list[Any]) -> list[Any]:
-    """Return the nodes before the first of a type."""
-    return nodes[
-        : next((n for n, node in enumerate(nodes) if node["t"] == kind), len(nodes))
-    ]
 
 
 def _abstract(meta: Any, blocks: Any, kind: DocumentFormat) -> str:
@@ -376,7 +378,7 @@ def _section(blocks: Iterable[Any], part: Part) -> str:
     Of an abstract that no other heading ends, those after the first `_ABSTRACT` characters are text.
     """
     parts: list[str] = []
-    level = 0
+    level = 0.0
     for block in blocks:
         own = _part(block)
         if block["t"] == "Header" and (
@@ -384,7 +386,10 @@ def _section(blocks: Iterable[Any], part: Part) -> str:
         ):
             if parts:
                 break
-            level = block["c"][0] if own is part else 0
+            if level and own is Part.SECTION:  # of a structured abstract
+                level -= 0.5
+            else:
+                level = block["c"][0] if own is part else 0
         elif level or own is part:
             nodes = block["c"] if block["t"] == "Para" else [block]
             ends = [
@@ -397,7 +402,11 @@ def _section(blocks: Iterable[Any], part: Part) -> str:
             for text in _paragraphs([block]):
                 label = label_of(text)
                 is_over = part is Part.ABSTRACT and len("".join(parts)) > _ABSTRACT
-                is_after = label and label[0] in {Part.KEYWORDS, Part.FIELD}
+                is_after = label and label[0] in {
+                    Part.KEYWORDS,
+                    Part.FIELD,
+                    Part.AUTHORS,
+                }
                 if parts and (is_over or is_after):
                     return " ".join(parts)
                 parts.append(text)
@@ -417,9 +426,9 @@ def _authors(meta: Any, typst: str) -> Iterator[str]:
             continue
         # the first line of an author of LaTeX is the name, the others are the affiliation
         line = next(
-            filter(None, map(one_line, _text(author, line_break="\n").split("\n"))), ""
+            filter(None, map(str.strip, _text(author, line_break="\n").split("\n"))), ""
         )
-        for name in _NAMES.split(_NAME_MARKS.sub(" ", line)):
+        for name in _NAMES.split(_NAME_MARKS.sub(",", line)):
             words = name.split()
             if (
                 1 <= len(words) <= 6

@@ -8,15 +8,15 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from ctypes import c_double, create_string_buffer
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from math import hypot, inf
 from statistics import mode
 from time import process_time
 from typing import TYPE_CHECKING, NamedTuple
 
 from citerec.bibliography.entry import Entry, PaperList
-from citerec.corpus.headings import Part, label_of, part_at, part_of
-from citerec.drafts import Document, continues_title
+from citerec.corpus.headings import SECTIONS, Part, label_of, part_at, part_of
+from citerec.drafts import TITLE_PAGE, Document, continues_title
 from citerec.drafts.cited import (
     each_once,
     joined,
@@ -43,11 +43,14 @@ def read(data: bytes, name: str) -> Document:
     BadInputError if it is encrypted, damaged or has no text; MissingExtraError if pypdfium2 is not installed.
     """
     lines = without_heads(read_lines(data, name))
+    # without a table of contents and its heading
+    rows = pairwise([*lines, *lines[-1:]])
+    lines = [a for a, b in rows if not _LEADER.search(f"{a.text}\n{b.text}")]
     headings = _headings(lines)
     texts = [line.text for line in lines]
-    later = [line for number, line in enumerate(lines) if number in headings]
-    heads = [line.page for line in later if part_at(line.text) is Part.ABSTRACT]
-    pages = max([PAGES, *(page + 2 for page in heads[:1] if page < _FRONT)])
+    heads = [n for n in headings if part_at(texts[n]) is Part.ABSTRACT]
+    page = lines[min(heads)].page if heads else 0
+    pages = max(PAGES, page + 2 if page < _FRONT else 0)
     first = [line for line in lines if line.page < pages]
     starts = (
         n
@@ -56,9 +59,7 @@ def read(data: bytes, name: str) -> Document:
     )
     start = next(starts, 0)
     text = texts[start:]  # without title and authors
-    body = joined(text)
-    if text and part_at(text[0]) is Part.INTRODUCTION:
-        body = joined(text[1:])
+    body = joined([line for line in text if part_at(line) is not Part.INTRODUCTION])
     return Document(
         draft=Entry(title=title_of(first), abstract=abstract_of(first)),
         body=body[:MAX_CHARACTERS],
@@ -284,8 +285,7 @@ _VOLUME = r"\W{0,4}(?:\d+\W+){0,3}(?:19|20)\d\d"  # after the name of a journal
 _NO_TITLE = re.compile(
     r"(?:\w+[\s-]+){0,2}(?:articles?|papers?|communications?|reports?|stud(?:y|ies)|research|reviews?|notes?|letters?|trial)"
     r"|open access|author.s personal copy|editorial|corrigendum|erratum|letter to the editor|running head:.*"
-    r"|(?:the\s)?(?:\w+\s){0,4}journal(?:\sof\s.*)?|(?:annals|archives|bulletin|proceedings)\sof\s.*"
-    r"|universit\S+\s(?:of|d[aeiou]s?)\s\S+(?:\s\S+)?|(?:(?!the\b)\S+\s){1,2}universit\S{1,2}",
+    r"|(?:the\s)?(?:\w+\s){0,4}journal(?:\sof\s.*)?|(?:annals|archives|bulletin|proceedings)\sof\s.*",
     re.IGNORECASE,
 )
 
@@ -314,9 +314,8 @@ def title_of(lines: Sequence[Line]) -> str:
     wide = 1.1 * _text_size(lines)
     for block in sorted(_blocks(page, wide), key=lambda block: -round(block[0].size)):
         # no mark of a footnote
-        parts = [line.text for line in block if len(line.text) > 1]
-        if len(parts) > 1 and _NO_TITLE.fullmatch(parts[0]):
-            parts = parts[1:]
+        parts = (line.text for line in block if len(line.text) > 1)
+        parts = dropwhile(_is_kind, parts)
         # a hyphen at the end of a line is one of the title
         title = re.sub(
             r"(?<=\w[-\u2010]) (?!and\b|or\b|und\b|et\b)", "", " ".join(parts)
@@ -325,11 +324,16 @@ def title_of(lines: Sequence[Line]) -> str:
         title = re.sub(
             r"\s*(?:[*\u2217\u2020\u2021§¶]+$|\[(?:v\d|version\s).*)", "", title
         )
-        is_kind = _NO_TITLE.fullmatch(title) or part_of(title) is Part.FRONT
-        is_other = is_kind or re.search(re.escape(title) + _VOLUME, text)
+        is_journal = re.search(re.escape(title) + _VOLUME, text)
+        is_other = is_journal or _is_kind(title) or TITLE_PAGE.match(title)
         if not is_other and " " in title and 8 <= len(_LETTERS.findall(title)) <= 300:
-            return title
+            return "" if part_of(title) in SECTIONS else title
     return ""
+
+
+def _is_kind(text: str) -> bool:
+    """Whether a text is the kind of a document, or a journal."""
+    return bool(_NO_TITLE.fullmatch(text)) or part_of(text) is Part.FRONT
 
 
 # --- the references
@@ -390,7 +394,7 @@ def _indented(lines: Sequence[Line]) -> list[int]:
         row
         for row in rows
         if any(
-            page == lines[row].page % 2 and 3 < lines[row].left - left < 25
+            page == lines[row].page % 2 and 3 < lines[row].left - left < 40
             for page, left in columns
         )
     ]
@@ -428,7 +432,6 @@ def _abstract_label(text: str) -> int:
     """Return where the text after a heading or label "Abstract" begins; 0 without one."""
     part = part_at(text)
     label = (part, len(text)) if part else label_of(text)
-    label = None if _LEADER.search(text) else label
     return label[1] if label and label[0] in {Part.ABSTRACT, Part.SUMMARY} else 0
 
 
