@@ -149,6 +149,15 @@ def test_what_is_before_the_introduction_lacks_no_reference() -> None:
         assert found.batch
 
 
+def test_a_plan_of_chapters_begins_no_text() -> None:
+    plan = "".join(f"# {n}\n\n" for n in ("Introduction", "Hives", "Dances", "Ends"))
+    text = f"# T\n\n# Aims\n\n{SECOND}\n\n{plan}# Weeks\n\nMay.\n"
+
+    found = parse_queries(text.encode(), name="a.md").stated(context="all")
+
+    assert [query.context for query in found.queries] == [SECOND]
+
+
 def test_the_abstract_and_what_is_said_of_ones_own_work_are_left_out() -> None:
     own = "In this paper we ask whether it holds. Our models have effects of fields."
     text = f"# T\n\n## Abstract\n\n{CLAIM}\n\n# Introduction\n\n{own} As we know, {SECOND}\n"

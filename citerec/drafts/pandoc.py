@@ -290,7 +290,11 @@ def _title(meta: Any, blocks: Any, kind: DocumentFormat, stated: str) -> str:
             lines[-1] = f"{last} {text}", True
         else:
             lines.append((text, is_large))
-    leads = [(text, is_large) for text, is_large in lines if _may_be_title(text)]
+    leads = [
+        (text, is_large)
+        for text, is_large in lines
+        if word_count(text) > 1 and not _NO_TITLE.search(text)
+    ]
     headings = [_text(heading["c"][2]) for heading in _nodes(blocks, "Header")]
     # the title of a page may end in the name of its site; publishers state that of the paper, too
     field = _first(meta, "citation_title", "title")
@@ -315,24 +319,17 @@ def _title(meta: Any, blocks: Any, kind: DocumentFormat, stated: str) -> str:
 
 
 def _lines_of(block: Any) -> Iterator[tuple[str, bool]]:
-    """Yield each line of a paragraph, and whether it is large, bold or labelled a title; none of another block."""
+    """Yield each line of a paragraph, and whether it is large, bold or labelled a title; no line with another label."""
     inlines: list[Any] = block["c"] if block["t"] == "Para" else []
     for is_break, nodes in groupby(inlines, lambda node: node["t"] == "LineBreak"):
         line = [*nodes]
         text = _text(line)
-        part, start = label_of(text) or (None, 0)
+        part, start = label_of(text) or (Part.FRONT, 0)
         bold = _text([*_nodes(line, "Strong")])
         if part is Part.TITLE:
             yield text[start:], True
-        elif not is_break:
+        elif not is_break and part not in _LABELS:
             yield text, bool(_LARGE.search(f"{line}")) or 2 * len(bold) > len(text)
-
-
-def _may_be_title(text: str) -> bool:
-    """Whether a line before the first heading may be a title: it is no label, address or sentence."""
-    label = label_of(text)
-    is_label = label and label[0] in _LABELS
-    return not is_label and not _NO_TITLE.search(text) and word_count(text) > 1
 
 
 def _abstract(meta: Any, blocks: Any, kind: DocumentFormat) -> str:
@@ -386,7 +383,7 @@ def _section(blocks: Iterable[Any], part: Part) -> str:
         ):
             if parts:
                 break
-            if level and own is Part.SECTION:  # of a structured abstract
+            if level and own is Part.SECTION and part is Part.ABSTRACT:  # structured
                 level -= 0.5
             else:
                 level = block["c"][0] if own is part else 0

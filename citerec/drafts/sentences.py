@@ -103,8 +103,12 @@ def body_of(lines: Sequence[str]) -> tuple[str, ...]:
 def _body(lines: Sequence[str]) -> list[tuple[str, list[str]]]:
     """Return headings and paragraphs; what is before the introduction, as names and addresses, is about the authors."""
     found = [*_paragraphs(_with_markers(_before_references(lines)))]
-    parts = [part_of(heading) for heading, _ in found]
-    start = parts.index(Part.INTRODUCTION) if Part.INTRODUCTION in parts else 0
+    starts = (
+        n for n, (name, _) in enumerate(found) if part_of(name) is Part.INTRODUCTION
+    )
+    # a plan of chapters has no text
+    begun = (n for n in starts if any(text for _, text in found[n : n + 4]))
+    start = next(begun, 0)
     return [(Part.AUTHORS, text) for _, text in found[:start]] + found[start:]
 
 
