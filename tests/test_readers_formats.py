@@ -1091,6 +1091,120 @@ def test_answers_of_semantic_scholar_are_corpora(answer: Any, tmp_path: Path) ->
     )
 
 
+def europepmc_page(*results: Any) -> str:
+    """An answer of Europe PMC."""
+    answer = {"version": "6.9", "hitCount": 2, "resultList": {"result": results}}
+    return json.dumps(answer, indent=1)
+
+
+def test_whole_results_of_europe_pmc_are_corpora(tmp_path: Path) -> None:
+    file = write(tmp_path / "core.json", europepmc_page(RECORDS["europepmc"]))
+
+    assert read(file) == (
+        "europepmc",
+        [
+            Paper(
+                id="31",
+                title="Looms & numbers.",
+                abstract="Aim To weave.",
+                year=1843,
+                authors=("Ada Lovelace", "Weaving Group"),
+                venue="Journal of weaving",
+                volume="12",
+                issue="3",
+                pages="12-19",
+                doi="10.1234/Loom",
+                type="Journal Article",
+                times_cited="7",
+                retracted=True,
+            )
+        ],
+    )
+
+
+def test_short_results_of_europe_pmc_are_corpora(tmp_path: Path) -> None:
+    article = {
+        "id": "32",
+        "source": "MED",
+        "title": "Threads.",
+        "authorString": "Lovelace A, de la Cruz M.",
+        "journalTitle": "J Weav",
+        "journalVolume": "13",
+        "issue": "1",
+        "pubYear": "1844",
+        "pubType": "journal article; retracted publication",
+    }
+    preprint = {
+        "id": "PPR5",
+        "source": "PPR",
+        "title": "Knots",
+        "pubYear": "2020",
+        "pubType": "preprint",
+        "bookOrReportDetails": {"publisher": "bioRxiv"},
+    }
+
+    first, second = papers(
+        write(tmp_path / "lite.json", europepmc_page(article, preprint))
+    )
+
+    assert (first.authors, first.venue, first.year) == (
+        ("Lovelace A", "de la Cruz M"),
+        "J Weav",
+        1844,
+    )
+    assert (first.volume, first.issue, first.retracted) == ("13", "1", True)
+    assert (second.authors, second.retracted) == ((), False)
+    assert (second.type, second.publisher) == ("preprint", "bioRxiv")
+
+
+def test_pages_of_europe_pmc_are_a_folder(tmp_path: Path) -> None:
+    write(tmp_path / "1.json", europepmc_page(RECORDS["europepmc"]))
+    write(tmp_path / "2.json", europepmc_page(RECORDS["europepmc"] | {"id": "32"}))
+
+    assert [paper.id for paper in papers(tmp_path)] == ["31", "32"]
+
+
+def test_works_of_crossref_with_selected_fields_are_works(tmp_path: Path) -> None:
+    works = (
+        {"DOI": "10.5555/Looms", "title": ["Looms"]},
+        {
+            "DOI": "10.5555/knots",
+            "title": ["Knots"],
+            "author": [{"given": "Ada", "family": "Lovelace"}],
+            "issued": {"date-parts": [[1843]]},
+        },
+    )
+
+    name, found = read(write(tmp_path / "a.json", json.dumps(crossref_page(*works))))
+
+    assert name == "crossref"
+    assert found == [
+        Paper(id="10.5555/looms", title="Looms", doi="10.5555/Looms"),
+        Paper(
+            id="10.5555/knots",
+            title="Knots",
+            doi="10.5555/knots",
+            authors=("Ada Lovelace",),
+            year=1843,
+        ),
+    ]
+
+
+def test_a_library_in_csl_may_begin_with_a_page_that_nobody_signed(
+    tmp_path: Path,
+) -> None:
+    page = {"id": "1", "type": "webpage", "title": "Looms", "URL": "https://a.org"}
+    article = {"id": "2", "title": "Knots", "author": [{"family": "Noel"}]}
+
+    name, found = read(write(tmp_path / "a.json", json.dumps([page, article])))
+
+    assert name == "csl"
+    assert [paper.authors for paper in found if isinstance(paper, Paper)] == [
+        (),
+        ("Noel",),
+    ]
+
+
 @pytest.mark.parametrize(
     ("record", "line"),
     [

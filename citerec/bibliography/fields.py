@@ -292,9 +292,14 @@ def _name(author: Any) -> str | None:
     if isinstance(author, dict):
         author = author.get("author", author)  # an authorship of OpenAlex
     if isinstance(author, dict):
-        # of CSL, and of S2ORC
-        parts = "given first dropping-particle non-dropping-particle family last suffix".split()
-        names = [author.get(key) for key in ("name", "display_name", "literal")]
+        # of CSL, of S2ORC, and of Europe PMC
+        parts = (
+            "given first firstName dropping-particle non-dropping-particle family last lastName suffix"
+        ).split()
+        names = [
+            author.get(key)
+            for key in ("name", "display_name", "literal", "collectiveName")
+        ]
         names += [
             " ".join(p for key in parts if isinstance(p := author.get(key), str) and p)
         ]

@@ -40,7 +40,7 @@ MOST_UNPACKED = 64 * 2**20
 MOST_DEPTH = 20
 LISTS = frozenset({ContentKind.RECORDS, ContentKind.IDS, ContentKind.PRINTED})
 # between JSON records, or before those of a page of an API
-_RECORDS = re.compile(rb'\}\s*\n\s*\{|"(?:results|items)"\s*:\s*\[')
+_RECORDS = re.compile(rb'\}\s*\n\s*\{|"(?:results?|items|data)"\s*:\s*\[')
 # files of a LaTeX draft that are no draft
 AROUND = frozenset({".bbl", ".sty", ".cls", ".bst"})
 

@@ -67,7 +67,9 @@ _NO_CORPUS = {  # what is no corpus, and what to do
 }
 _OPENING = re.compile(rb'\{[ \t]*"')  # how a record begins
 # how a page of an API, or a list of works, begins
-_PAGE = re.compile(rb'\{\s*"(?:items|meta|message(?:-type)?|status)"\s*:')
+_PAGE = re.compile(
+    rb'\{\s*"(?:items|meta|message(?:-type)?|status|hitCount|version"\s*:\s*"[0-9.]+",\s*"hitCount)"\s*:'
+)
 
 
 # --- Formats

@@ -257,21 +257,23 @@ def _plain(match: "re.Match[bytes]") -> bytes:
     return match["number"] or match["text"] or (b"null" if match["none"] else match[0])
 
 
-PAGES = "items", "data", "recommendedPapers"
+PAGES = "items", "data", "recommendedPapers", "result"
 
 
 def _items(row: Any) -> Iterator[Json | str]:
     """Yield a record, or those of a page of an API.
 
-    They are in `results` of OpenAlex, in `message` of Crossref, in `data` or `recommendedPapers` of Semantic Scholar.
+    They are in `results` of OpenAlex, in `message` of Crossref, in `data` or `recommendedPapers` of Semantic Scholar,
+    and in `resultList` of Europe PMC.
     """
     if not isinstance(row, dict):
         is_broken = isinstance(row, str)
         yield row if is_broken else f"expected a JSON object, found {shown(row)}"
         return
     record = cast("Json", row)
-    if "message-type" in record and isinstance(record.get("message"), dict):
-        record = cast("Json", record["message"])
+    inner = record.get("message" if "message-type" in record else "resultList")
+    if isinstance(inner, dict):
+        record = cast("Json", inner)
     names = ("results",) if "meta" in record else PAGES
     page = next((record[name] for name in names if name in record), None)
     if isinstance(page, list) and "title" not in record:

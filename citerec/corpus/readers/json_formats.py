@@ -1,15 +1,16 @@
-"""Corpora of one JSON object a paper: citerec's own, and those of nine others.
+"""Corpora of one JSON object a paper: citerec's own, and those of ten others.
 
 Sources: BEIR: Thakur et al., NeurIPS 2021. Open Research Corpus: Ammar et al., NAACL 2018. Citeomatic: Bhagavatula et
 al., NAACL 2018. arXiv's snapshot: https://www.kaggle.com/datasets/Cornell-University/arxiv. AMiner's DBLP v10 to v14:
 https://www.aminer.org/citation. OpenAlex: https://developers.openalex.org.
-Semantic Scholar: https://api.semanticscholar.org/api-docs/graph.
+Semantic Scholar: https://api.semanticscholar.org/api-docs/graph. Europe PMC: https://europepmc.org/RestfulWebService.
 """
 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -261,6 +262,21 @@ def s2_paper(fields: Fields) -> Paper:
     )
 
 
+def _europepmc(fields: Fields) -> Paper:
+    """Turn a result of Europe PMC into a paper; that of `resultType=core` has more, under other names."""
+    return fields.paper(
+        KEYS["europepmc" if "pubTypeList" in fields.record else "europepmc_lite"],
+        title=plain_text(fields.title()),
+        abstract=plain_text(fields.text("abstractText")),
+        authors=fields.names("authorList.author")
+        or tuple(
+            filter(None, fields.text("authorString").removesuffix(".").split(", "))
+        ),
+        retracted="retracted publication"
+        in f"{fields.get('pubTypeList')} {fields.get('pubType')}".lower(),
+    )
+
+
 # what others call the fields of citerec's own format
 _MEANT = {
     "author": "authors",
@@ -312,6 +328,19 @@ def _json(
     return Format(read=read, matches=matches, **more)
 
 
+_CROSSREF = _json(
+    _crossref,
+    "DOI",
+    "indexed is-referenced-by-count member reference reference-count references-count",
+    papers=_crossref_papers,
+)
+
+
+def _is_crossref(record: Json) -> bool:
+    """Whether it is a work of Crossref; one with selected fields alone has what no other source has: several titles."""
+    return _CROSSREF.matches(record) or isinstance(record.get("title"), list)
+
+
 # The first match wins. Only canonical records have `citations`.
 JSON_FORMATS: Mapping[str, Format] = {
     "openalex": _json(
@@ -320,16 +349,12 @@ JSON_FORMATS: Mapping[str, Format] = {
         "abstract_inverted_index referenced_works authorships works_count publication_year",
         papers=_openalex_papers,
     ),
-    "crossref": _json(
-        _crossref,
-        "DOI",
-        "indexed is-referenced-by-count member reference reference-count references-count",
-        papers=_crossref_papers,
-    ),
+    "crossref": replace(_CROSSREF, matches=_is_crossref),
+    "europepmc": _json(_europepmc, "id source title", "authorString pubYear pubType"),
     "csl": _json(
         _csl,
         "title",
-        "issued container-title author",
+        "issued container-title author accessed citation-key DOI event-title genre page publisher-place URL",
         "_id year authors citations authorships paperAbstract pub_date",
         note=NO_CITATIONS,
     ),
