@@ -69,6 +69,9 @@ PUBMED = """<?xml version="1.0"?><PubmedArticleSet><PubmedArticle><MedlineCitati
         ("2019", TEXT),
         ("\nPMID- 123\nOWN - NLM\n", "a list of papers (ris)"),
         ("%0 Journal Article\n%T Trees\n", "a list of papers (ris)"),
+        ("%A Oz, A\n%T Trees\n%D 2020\n", "a list of papers (ris)"),
+        ("OWN - ERIC\nTI  - Trees\n", "a list of papers (ris)"),
+        ("%A template\n%T was typed\n\\documentclass{minimal}", "a draft (LaTeX)"),
         (
             "PMID- 1\nTI  - A\nAB  - We\n      \\documentclass{minimal}",
             "a list of papers (ris)",

@@ -1205,6 +1205,84 @@ def test_a_library_in_csl_may_begin_with_a_page_that_nobody_signed(
     ]
 
 
+def test_records_of_eric_are_read(tmp_path: Path) -> None:
+    text = """OWN - ERIC
+TI  - Weaving in the Classroom: Looms and
+      Numbers
+AU  - Lovelace, Ada
+AU  - Babbage, Charles
+JT  - Journal of Weaving Education
+OID - EJ1
+VI  - 12
+PG  - 12-19
+DP  - 2019
+LID - http://eric.ed.gov/?id=EJ1
+AB  - Children weave.
+ISSN - ISSN-1234-5678
+PT  - Journal Articles
+
+OWN - ERIC
+TI  - Threads
+DP  - 2020
+OID - ED2
+"""
+
+    first, second = papers(write(tmp_path / "eric.nbib", text))
+
+    assert first == Paper(
+        id="EJ1",
+        title="Weaving in the Classroom: Looms and Numbers",
+        abstract="Children weave.",
+        year=2019,
+        authors=("Ada Lovelace", "Charles Babbage"),
+        venue="Journal of Weaving Education",
+        volume="12",
+        pages="12-19",
+    )
+    assert (second.id, second.title, second.year) == ("ED2", "Threads", 2020)
+    assert [to_entry(*record).ids for record in read_records(text)] == [
+        ("EJ1",),
+        ("ED2",),
+    ]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("kind", ["", "%0 Journal Article\n"])
+def test_records_of_enw_need_no_type_at_their_start(
+    tmp_path: Path, kind: str, end: str
+) -> None:
+    text = f"""%T Looms
+{kind}%A Lovelace, Ada
+%A Babbage, Charles
+%J Weaving
+%D 2019
+%X We weave.
+
+%T Threads
+{kind}%A Byron, Anna
+%D 2020
+"""
+
+    looms, threads = read_records(text)
+    name, found = read(write(tmp_path / "a.enw", text.replace("\n", end)))
+
+    assert [to_entry(*looms).line, to_entry(*threads).line] == [1, 9 - (not kind)]
+    assert name == "ris"
+    assert [paper.title for paper in found if isinstance(paper, Paper)] == [
+        "Looms",
+        "Threads",
+    ]
+    assert to_entry(*looms).authors == ("Ada Lovelace", "Charles Babbage")
+    assert (to_entry(*looms).venue, to_entry(*looms).abstract) == (
+        "Weaving",
+        "We weave.",
+    )
+    assert (to_entry(*threads).authors, to_entry(*threads).year) == (
+        ("Anna Byron",),
+        2020,
+    )
+
+
 @pytest.mark.parametrize(
     ("record", "line"),
     [
