@@ -211,8 +211,8 @@ def test_a_paper_with_a_follow_up_of_another_doi_is_not_that(
         ),
         ("title={MossLib v2.1.0 for stones}", "title={MossLib v2.0.1 for stones}", 0),
         (
-            "title={A}, eprint={2101.00001}",
-            "title={B}, url={https://arxiv.org/abs/2101.00001v2}",
+            "title={A}, eprint={2101.00077}",
+            "title={B}, url={https://arxiv.org/abs/2101.00077v2}",
             1,
         ),
         # a number that a program wrote into many entries

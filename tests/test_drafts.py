@@ -935,21 +935,29 @@ hopper:
   author: Hopper, Grace
   url: {value: https://doi.org/10.1000/compilers, date: 2020}
 """
+PREPRINT = """
+turing:
+  type: article
+  title: Machines that play
+  url: https://example.org/turing
+  serial-number: {arxiv: 2101.00001v2}
+"""
 
 
 def test_the_bibliographies_of_typst_are_read(tmp_path: Path) -> None:
-    Path(tmp_path, "refs.yml").write_text(HAYAGRIVA)
+    Path(tmp_path, "refs.yml").write_text(HAYAGRIVA + PREPRINT)
     Path(tmp_path, "more.bib").write_text("@book{ba:1, title={Machines and Economy}}")
     draft = Path(tmp_path, "draft.typ")
     draft.write_text(
-        f"#set document(title: [{TITLE}])\n= Introduction <sec:in>\nAs @lovelace, @hopper and @ba:1 show in @sec:in.\n"
+        f"#set document(title: [{TITLE}])\n= Introduction <sec:in>\n"
+        "As @lovelace, @hopper, @turing and @ba:1 show in @sec:in.\n"
         '#bibliography(("refs.yml", "more.bib"))'
     )
 
     file = read_queries(draft)
 
     assert file.cited is not None
-    first, second, third = file.cited.entries
+    first, second, third, fourth = file.cited.entries
     assert (first.title, first.year) == ("Notes on the Analytical Engine", 1843)
     assert first.authors == ("Lovelace, Ada", "Babbage")
     assert (first.venue, first.dois) == ("Scientific Memoirs", ("10.1000/notes",))
@@ -957,7 +965,8 @@ def test_the_bibliographies_of_typst_are_read(tmp_path: Path) -> None:
         "Compilers: the first",
         "10.1000/compilers",
     )
-    assert third.title == "Machines and Economy"
+    assert third.dois == ("10.48550/arXiv.2101.00001",)
+    assert fourth.title == "Machines and Economy"
     assert not any("citation key" in notice for notice in file.notices)
 
 

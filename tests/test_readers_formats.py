@@ -1205,6 +1205,52 @@ def test_a_library_in_csl_may_begin_with_a_page_that_nobody_signed(
     ]
 
 
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        (
+            "a.json",
+            '[{"id": "a", "title": "Knots", "author": [], "URL": "http://arxiv.org/abs/2101.00001v2"}]',
+        ),
+        ("a.ris", "TY  - UNPB\nTI  - Knots\nUR  - http://arxiv.org/abs/2101.00001\n"),
+        (
+            "a.bib",
+            "@misc{a, title={Knots}, archiveprefix={arXiv}, eprint={2101.00001}}",
+        ),
+        (
+            "dblp.bib",
+            "@article{a, title={Knots}, journal={CoRR}, volume={abs/2101.00001}, "
+            "url={http://a.org}}",
+        ),
+        (
+            "s2.bib",
+            "@article{a, title={Knots}, journal={ArXiv}, volume={abs/2101.00001}, "
+            "url={https://api.semanticscholar.org/CorpusID:1}}",
+        ),
+        (
+            "scholar.bib",
+            "@article{a, title={Knots}, journal={arXiv preprint arXiv:2101.00001}}",
+        ),
+    ],
+)
+def test_the_number_of_a_preprint_on_arxiv_is_its_doi(
+    tmp_path: Path, file: str, content: str
+) -> None:
+    [paper] = papers(write(tmp_path / file, content))
+
+    assert paper.doi == "10.48550/arXiv.2101.00001"
+
+
+def test_an_article_with_a_copy_on_arxiv_does_not_get_the_doi_of_the_copy(
+    tmp_path: Path,
+) -> None:
+    article = "@article{a, title={Knots}, journal={Weaving}, eprint={2101.00001}}"
+
+    [paper] = papers(write(tmp_path / "a.bib", article))
+
+    assert (paper.venue, paper.doi) == ("Weaving", "")
+
+
 def test_records_of_eric_are_read(tmp_path: Path) -> None:
     text = """OWN - ERIC
 TI  - Weaving in the Classroom: Looms and

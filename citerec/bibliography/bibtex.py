@@ -279,7 +279,6 @@ def to_entry(line: int, fields: Mapping[str, str]) -> Entry:
     text = partial(first_text, fields)
     addresses = [link(fields.get(name, "")) for name in _ADDRESSES]
     links = " ".join(addresses)
-    dois = dois_of(links) or dois_of(fields.get("note", ""))
     title = plain_text(": ".join(filter(None, (text("title"), text("subtitle")))))
     # else it is a venue
     how = "" if _ONLINE.search(addresses[-1]) else text("howpublished")
@@ -297,6 +296,13 @@ def to_entry(line: int, fields: Mapping[str, str]) -> Entry:
     ):
         title, venue = chapter, venue or title
     kind = "" if kind == "article" else kind  # which means a preprint in CSL only
+    unpublished = is_preprint(kind, venue, map(text, _REMARKS), addresses)
+    preprints = arxiv_dois(f"arXiv:{text('eprint')} {venue} {text('volume')} {links}")
+    dois = (
+        dois_of(links)
+        or dois_of(fields.get("note", ""))
+        or (preprints if unpublished else ())
+    )
     return Entry(
         # a key alone does not identify a paper
         ids=dois + ((key,) if key and (title or dois) else ()),
@@ -308,8 +314,8 @@ def to_entry(line: int, fields: Mapping[str, str]) -> Entry:
         key=key,
         has_citation_key=True,
         dois=dois,
-        preprints=arxiv_dois(f"arXiv:{text('eprint')} {venue} {links}"),
-        is_preprint=is_preprint(kind, venue, map(text, _REMARKS), addresses),
+        preprints=preprints,
+        is_preprint=unpublished,
         line=line,
         source=fields[SOURCE],
         label=f"entry {key or shortened(title, 60)!r}"

@@ -17,6 +17,7 @@ _CSL = {  # the names of fields in CSL
     ".parent.title": "container-title",
     ".abstract": "abstract",
     ".serial-number.doi": "DOI",
+    ".serial-number.arxiv": "url",
     ".url": "URL",
 }
 

@@ -16,7 +16,7 @@ import orjson
 from citerec.bibliography import hayagriva
 from citerec.bibliography.entry import Entry, first_year, is_preprint
 from citerec.bibliography.fields import Fields, number_text
-from citerec.bibliography.keys import dois_of, plain_text
+from citerec.bibliography.keys import arxiv_dois, dois_of, plain_text
 from citerec.errors import BadInputError, BadRecordError, shown
 from citerec.types import Json
 
@@ -137,7 +137,8 @@ def to_entry(
         abstract = ""
     addresses = _strings(fields, *_ADDRESSES)
     note = "".join(_strings(fields, "note"))
-    dois = dois_of(" ".join(addresses)) or dois_of(note)
+    links = " ".join(addresses)
+    dois = dois_of(links) or dois_of(note) or arxiv_dois(f"arXiv:{links}")
     stated = "".join(_strings(fields, "type")).lower()
     # a preprint in CSL only
     kind = "" if stated == "article" and not is_csl else stated

@@ -145,7 +145,8 @@ _DOI = re.compile(
 )
 _ONE_WORD = re.compile(r"\s*(?:doi\W+)?\S+\s*", re.IGNORECASE)
 _ARXIV = re.compile(
-    r"arxiv(?:\.org/(?:abs|pdf)/|:\s?)([0-9]{4}\.[0-9]{4,5}|[a-z-]+(?:\.[a-z]{2})?/[0-9]{7})",
+    r"(?:arxiv(?:\.org/(?:abs|pdf)/|:\s?|\s(?:abs/)?)|\bcorr\s(?:abs/)?)"
+    r"([0-9]{2}(?:0[1-9]|1[0-2])\.[0-9]{4,5}|[a-z-]+(?:\.[a-z]{2})?/[0-9]{7})",
     re.IGNORECASE,
 )
 _SEPARATORS = re.compile(r"[\W_]+")

@@ -12,7 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from citerec.bibliography.entry import Entry, first_year, is_preprint
-from citerec.bibliography.keys import dois_of
+from citerec.bibliography.keys import arxiv_dois, dois_of
 from citerec.display import shortened
 from citerec.files.reading import read_toml
 from citerec.types import Json
@@ -103,11 +103,13 @@ def to_entry(line: int, fields: Json) -> Entry:
         venue = venue or text("custom3")  # the title of the proceedings
     stated = [text(name) for name in _DOIS]
     addresses = [*stated, *(text(name) for name in _ADDRESSES)]
+    links = " ".join(addresses)
     # a link may be that of another work
     dois = (
         dois_of(" ".join(stated))
-        or dois_of(" ".join(addresses))
+        or dois_of(links)
         or dois_of(text("notes"))
+        or arxiv_dois(links)
     )
     ids = (text("id"), text("accession_number"), stated[0], *dois)
     people = fields.get("authors") or fields.get("first_authors", ())
