@@ -1251,6 +1251,61 @@ def test_an_article_with_a_copy_on_arxiv_does_not_get_the_doi_of_the_copy(
     assert (paper.venue, paper.doi) == ("Weaving", "")
 
 
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("aps.bib", "@article{a, title={Knots}, eid={041001}, numpages={9}}"),
+        (
+            "wos.bib",
+            "@article{ WOS:1,\nTitle = {Knots},\nArticle-Number = {041001},\n}",
+        ),
+        ("scopus.bib", "@ARTICLE{a,\n\ttitle = {Knots},\n\tart_number = {041001}\n}"),
+        ("wos.ris", "TY  - JOUR\nTI  - Knots\nVL  - 3\nC7  - 041001\nER  -\n"),
+        ("wos.txt", "FN Clarivate\nPT J\nTI Knots\nAR 041001\nER\nEF\n"),
+    ],
+)
+def test_the_number_of_an_article_stands_for_pages(
+    tmp_path: Path, file: str, content: str
+) -> None:
+    [paper] = papers(write(tmp_path / file, content))
+
+    assert paper.pages == "041001"
+
+
+def test_the_publisher_in_ris_of_web_of_science_is_read(tmp_path: Path) -> None:
+    text = "TY  - JOUR\nTI  - Knots\nPU  - WEAVING PRESS\nPI  - LONDON\nER  -\n"
+
+    [paper] = papers(write(tmp_path / "a.ris", text))
+
+    assert paper.publisher == "WEAVING PRESS"
+
+
+def test_of_several_links_of_mendeley_the_first_counts(tmp_path: Path) -> None:
+    text = "@article{a, title={Knots}, url={http://a.org/x{\\_}y http://b.org}}"
+
+    [paper] = papers(write(tmp_path / "a.bib", text))
+
+    assert paper.url == "http://a.org/x_y"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Lovelace, Ada (ada@loom.org)",
+        "Lovelace, Ada <ada@loom.org>",
+        "Lovelace, Ada, ada@loom.org",
+        "Lovelace, Ada; ada@loom.org",
+        "Lovelace, Ada",
+    ],
+)
+def test_an_address_of_mail_is_no_part_of_a_name(tmp_path: Path, name: str) -> None:
+    text = f"FN Clarivate\nPT J\nAF {name}\n   Babbage, Charles\nTI Looms\nER\nEF\n"
+
+    [paper] = papers(write(tmp_path / "a.txt", text))
+
+    assert paper.authors == ("Ada Lovelace", "Charles Babbage")
+
+
 def test_records_of_eric_are_read(tmp_path: Path) -> None:
     text = """OWN - ERIC
 TI  - Weaving in the Classroom: Looms and

@@ -27,9 +27,12 @@ _RIS: Json = {
     "start": r"^TY  -(?= |$)",
     "first": "TY",
     "tag": r"\n([A-Z][^a-z\n])  -.?",
-    "names": {},
+    # the first author may have another tag than the others; of Web of Science
+    "names": {"A1": "AU", "PU": "PB"},
 }
 _LINKS = re.compile(r"\n|;\s*(?=\w+:|www\.|10\.)")  # a DOI may have a semicolon
+# no part of a name: an address of mail, or what Lens writes where a given name is missing
+_NO_NAME = re.compile(r"(?<![\s,;(<])[\s,;(<]++[^\s,;(<@]++@[^\s,;]+|, null\Z")
 _MORE = ("BT", "CT", "L3")  # tags that rispy does not know
 # Zotero's order
 _TITLES = ("title", "primary_title", "CT")
@@ -64,8 +67,7 @@ def _fields(text: str, tagged: Json) -> Json:
     values = {tagged["first"]: [first.partition("\n")[0].strip()]}
     for own_tag, value in zip(pieces[::2], pieces[1::2], strict=True):
         names = tagged["names"]
-        # in RIS the first author may have another tag than the others
-        tag = names.get(own_tag, "") if names else own_tag.replace("A1", "AU")
+        tag = names.get(own_tag, own_tag if tagged is _RIS else "")
         is_repeated = tag in values and tag not in (*RisParser.DEFAULT_LIST_TAGS, "L3")
         if tag == "ER":
             break
@@ -131,6 +133,6 @@ def to_entry(line: int, fields: Json) -> Entry:
 
 
 def _first_last(name: str) -> str:
-    """Turn `Last, First, Jr.` into `First Last Jr.`; Lens writes `Last, null`."""
-    last, *rest = (part.strip() for part in name.removesuffix(", null").split(","))
+    """Turn `Last, First, Jr.` into `First Last Jr.`."""
+    last, *rest = (part.strip() for part in _NO_NAME.sub("", name).split(","))
     return " ".join([*rest[:1], last, *rest[1:]])

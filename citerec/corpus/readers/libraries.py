@@ -71,11 +71,11 @@ def _bibtex_paper(fields: Fields) -> Paper:
         bibtex.to_entry(fields.line, raw),
         url=bibtex.link(
             raw.get("url") or web_address(bibtex.link(raw.get("howpublished", "")))
-        ),
+        ).split(" ")[0],  # Mendeley writes several
         type="mastersthesis" if raw.get("type") == "mathesis" else raw[bibtex.TYPE],
         volume=text("volume"),
         issue=text("number", "issue"),
-        pages=text("pages"),
+        pages=text("pages", "eid", "article-number", "art_number"),
         publisher=text("publisher", "institution", "school", "organization"),
     )
 
@@ -100,7 +100,8 @@ def _ris_paper(fields: Fields) -> Paper:
         type=text("type_of_reference"),
         volume=text("volume"),
         issue=text("number"),
-        pages=fields.pages("start_page", "end_page"),
+        # else the number of an article
+        pages=fields.pages("start_page", "end_page") or text("custom7"),
         publisher=text("publisher"),
         retracted="Retracted Publication" in fields.record.get("keywords", ()),
     )
