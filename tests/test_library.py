@@ -298,6 +298,26 @@ def test_works_of_all_types_have_titles_years_and_authors(zotero: Path) -> None:
     assert papers["EMAIL001"].title == "Leaves from Tuesday"
 
 
+def test_theses_reports_and_entries_keep_where_they_are_published(zotero: Path) -> None:
+    with closing(sqlite3.connect(zotero / "zotero.sqlite")) as database:
+        database.executescript("""
+            INSERT INTO itemTypes VALUES (4, 'thesis'), (5, 'report'), (6, 'encyclopediaArticle');
+            INSERT INTO items VALUES (7, 4, 'THESIS01', 1), (8, 5, 'REPORT01', 1), (9, 6, 'ENTRY001', 1);
+            INSERT INTO fields VALUES (4, 'university'), (5, 'institution'), (6, 'reportNumber'),
+                (7, 'encyclopediaTitle');
+            INSERT INTO itemDataValues VALUES (5, 'Sage'), (6, 'University of Herbs'), (7, 'Herb Institute'),
+                (8, 'TR-7'), (9, 'Herbs from A to Z');
+            INSERT INTO itemData VALUES (7, 1, 5), (7, 4, 6), (8, 1, 5), (8, 5, 7), (8, 6, 8), (9, 1, 5), (9, 7, 9);
+        """)
+
+    papers = papers_of(zotero)
+
+    assert papers["THESIS01"].publisher == "University of Herbs"
+    report = papers["REPORT01"]
+    assert (report.publisher, report.issue) == ("Herb Institute", "TR-7")
+    assert papers["ENTRY001"].venue == "Herbs from A to Z"
+
+
 def test_what_a_feed_of_zotero_brought_is_not_in_the_library(zotero: Path) -> None:
     with closing(sqlite3.connect(zotero / "zotero.sqlite")) as database:
         database.executescript("""

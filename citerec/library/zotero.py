@@ -49,8 +49,18 @@ _ITEMS = f"""
 # of cases, statutes and messages, and of patents
 _TITLES = "title caseName nameOfAct subject".split()
 _DATES = "date issueDate dateDecided dateEnacted".split()
-_VENUES = "publicationTitle proceedingsTitle bookTitle conferenceName websiteTitle repository".split()
-_STATED = "url volume issue pages publisher".split()
+_VENUES = (
+    "publicationTitle proceedingsTitle bookTitle encyclopediaTitle dictionaryTitle conferenceName websiteTitle"
+    " blogTitle repository"
+).split()
+_STATED = {
+    "type": "type",
+    "url": "url",
+    "volume": "volume",
+    "issue": "issue reportNumber",
+    "pages": "pages",
+    "publisher": "publisher university institution",
+}
 # records with the files that they name, then None with those without a record
 Listed = Iterator[tuple[Located | None, list[str]]]
 
@@ -119,5 +129,5 @@ def _paper(fields: Fields) -> Paper:
         venue=first(_VENUES),
         dois=dois or arxiv_dois(f"{extra} {fields.text('archiveID')}"),
     )
-    stated: Any = {name: fields.short(name) for name in ("type", *_STATED)}
+    stated: Any = {name: first(names.split()) for name, names in _STATED.items()}
     return library_paper(fields, [fields.id("key")], entry, **stated)
