@@ -1,12 +1,14 @@
 """Bad inputs: each is one line on stderr that names what is wrong, exit code 2, and nothing changed on disk."""
 
 import gzip
+import io
 import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from stat import S_ISDIR
@@ -38,6 +40,17 @@ def record(**fields: Any) -> bytes:
 LINES = b"".join(
     record(id=f"p{i}", abstract=f"of number {i * 7919}") for i in range(2000)
 )
+
+
+def tarred(data: bytes) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        info = tarfile.TarInfo("refs.bib")
+        info.size = len(data)
+        archive.addfile(info, io.BytesIO(data))
+    return packed.getvalue()
+
+
 PDF = b"%PDF-1.7\n\xe2\xe3\xcf\xd3\n"
 ROW = 'title = "T"\nclaim = "C"\ncost = "1 s"\ncorpus = "corpus.jsonl"\n'
 FILES: dict[str, bytes] = {
@@ -69,6 +82,8 @@ CORPORA: dict[str, tuple[bytes, str]] = {
     "SQLite": (b"SQLite format 3\0" + bytes(100), "SQLite"),
     "zip": (b"PK\x03\x04" + bytes(100), "zip"),
     "xz": (b"\xfd7zXZ\0", "packed by xz"),
+    "tar": (tarred(b"@misc{a, title={A}}"), "a tar archive (unpack it: tar -xf FILE"),
+    "tar.gz": (gzip.compress(tarred(b"x")), "a tar archive (unpack it: tar -xf FILE"),
     "binary": (bytes(range(256)) * 9, "binary"),
     "UTF-16": (record().decode().encode("utf-16"), "UTF-16"),
     "Latin-1": (b'{"id": "a", "title": "caf\xe9"}\n', "line 1"),

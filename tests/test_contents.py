@@ -89,6 +89,7 @@ PUBMED = """<?xml version="1.0"?><PubmedArticleSet><PubmedArticle><MedlineCitati
         ("PT J\r\nAU Oz, A\r\nTI Trees\r\nER\r\n", "a list of papers (ris)"),
         ("PT\tAU\tTI\tSO\nJ\tOz\tTrees\tMaps\n", "a table (pass"),
         ("PMID,Title,Authors\n1,Trees,Oz\n", "a table (pass"),
+        ("Item Title,Publication Title,Item DOI\nTrees,Maps,\n", "a table (pass"),
         ('<rdf:RDF\n xmlns:rdf="x">', "RDF (of Zotero?"),
         ('<?xml version="1.0"?><xml><records>', "EndNote's XML (export"),
         (r"\begin{thebibliography}{9}", "LaTeX (pass"),

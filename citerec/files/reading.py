@@ -81,14 +81,15 @@ OTHER_FORMATS = {  # by the first bytes, up to case and blanks; the first match 
     rb"<(?:!doctype|html)": "HTML",
     rb"sqlite": "an SQLite database (of Zotero? export the library as BibTeX)",
     rb"par1": "a Parquet file",
-    rb"\x1f\x8b": "packed by gzip (unpack it: gunzip FILE.gz)",
+    rb"[\s\S]{257}ustar": "a tar archive (unpack it: tar -xf FILE; of a project in LaTeX, give the main file)",
+    rb"\x1f\x8b": "packed by gzip (unpack it: gunzip FILE.gz, or tar -xf FILE.tar.gz)",
     rb"bzh": "packed by bzip2 (unpack it: bunzip2 FILE.bz2)",
     rb"\x28\xb5\x2f\xfd": "packed by zstd (unpack it: unzstd FILE.zst)",
     rb"\xfd7zxz": "packed by xz (unpack it: unxz FILE.xz)",
     rb"\xff\xfe|\xfe\xff": "UTF-16 text (convert it: iconv -f UTF-16 -t UTF-8 FILE)",
     rb"\\(?:begin\{thebibliography\}|bibitem)": "LaTeX (pass the .bib file that it was made from)",
     # a column of titles or DOIs among others
-    rb'(?=[^\n]*[,;\t])(?:[^\n]*[,;\t])?"?(?:article )?(?:title|doi|di|ti)"?(?:[,;\t](?! )|\r?\n)': _TABLE,
+    rb'(?=[^\n]*[,;\t])(?:[^\n]*[,;\t])?"?(?:(?:article|item) )?(?:title|doi|di|ti)"?(?:[,;\t](?! )|\r?\n)': _TABLE,
 }
 
 
