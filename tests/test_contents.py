@@ -175,6 +175,9 @@ def test_an_upload_is_what_its_content_is_whatever_its_name(tmp_path: Path) -> N
         "b.json": WORKS,
         "c": PUBMED,
         "d.jsonl": 2 * '{"title": "A"}\n',
+        "europepmc.json": '{"resultList": {"result": [{"id": "1", "source": "MED", '
+        '"title": "A", "pubYear": "2019"}]}}',
+        "s2.json": '{"total": 1, "data": [{"paperId": "1", "title": "A"}]}',
     }
     one_record = Upload("e.json", b'{"title": "Trees", "abstract": "Grow."}')
     uploads = [Upload(name, text.encode()) for name, text in lists.items()]
@@ -187,7 +190,7 @@ def test_an_upload_is_what_its_content_is_whatever_its_name(tmp_path: Path) -> N
     assert read.draft is None
     assert [(name, len(found.entries)) for name, found in read.lists] == [
         *(("a.txt", 3), ("b.json", 1)),
-        *(("c", 1), ("d.jsonl", 2)),
+        *(("c", 1), ("d.jsonl", 2), ("europepmc.json", 1), ("s2.json", 1)),
     ]
     assert [name for name, _ in both.lists] == ["a.txt"]
     assert "f.rdf: this is RDF" in "".join([*both.unread, *map(str, both.faults)])
