@@ -768,8 +768,9 @@ def test_the_dumps_of_semantic_scholar_are_joined_and_leave_nothing_behind(
     log: list[str] = []
     (scratch := tmp_path / "scratch").mkdir()
 
-    name = detect_format(source := find_source(folder))
-    records = read_papers(source, name, log=log.append, scratch=scratch)
+    source = replace(find_source(folder), scratch=scratch)
+    name = detect_format(source)
+    records = read_papers(source, name, log=log.append)
     first = next(records)
     during = [path.name for path in scratch.iterdir()]
 

@@ -249,7 +249,7 @@ def grow_index(
     return report
 
 
-def chosen_encoder(named: str | None, index: Path, log: Log = no_log) -> str | None:
+def chosen_encoder(named: str | None, index: Path, log: Log) -> str | None:
     """Return the encoder that a name stands for, None for BM25 alone; `auto` is that of an index that is there."""
     if named != AUTO:
         return None if named == "none" else named
@@ -268,8 +268,7 @@ def _is_unchanged(index: IndexFolder, source: Source, config: BuildConfig) -> bo
     corpus = index.manifest.corpus
     if not source.path.is_dir() or config.retracted or config.encoder:
         return False
-    digest = sha256_of(source)
-    is_known = digest in {corpus["sha256"], corpus.get("added_sha256")}
+    is_known = sha256_of(source) in {corpus["sha256"], corpus.get("added_sha256")}
     return is_known and config.add_cited == corpus.get("add_cited", 0)
 
 
@@ -412,11 +411,10 @@ def _build(
             source,
             add_cited=config.add_cited,
             workers=config.encode.threads or source.workers,
+            scratch=folder,
         )
         format_name = detect_format(source, config.format)
-        records = read_papers(
-            source, format_name, byte_progress(source, progress), log, folder
-        )
+        records = read_papers(source, format_name, byte_progress(source, progress), log)
         corpus["path"] = fsencode(source.path).decode(errors="replace")
         corpus["format"] = format_name
 
@@ -534,7 +532,7 @@ def _write_papers(
     """
     keep = np.ones(len(old.papers) if old else 0, np.bool_)
     if old:
-        _drop([*removed], old, keep, bm25)
+        _drop(list(removed), old, keep, bm25)
     replaced = 0
     row = 0
     with (
@@ -543,7 +541,7 @@ def _write_papers(
         write_contexts(folder / CONTEXTS) as add_contexts,
     ):
         accepted = (paper for paper in map(collector.add, located) if paper)
-        while batch := [*islice(accepted, BATCH)]:
+        while batch := list(islice(accepted, BATCH)):
             for paper in batch:
                 add_paper(paper)
                 add_references(row, paper.citations)
@@ -608,7 +606,7 @@ def _write_contexts(
     contexts = open_contexts(folder / CONTEXTS, papers.years)
     with Bm25Builder(contexts.path) as bm25:
         for numbers in batched(range(len(contexts)), BATCH):
-            bm25.add([*ContextTexts(contexts).at(numbers).values()])
+            bm25.add(list(ContextTexts(contexts).at(numbers).values()))
         tokens = bm25.finish(contexts.id_rank).result()
     return {CONTEXTS: len(contexts), "contexts_tokens": tokens}
 
@@ -617,16 +615,14 @@ def _changed_corpus(old: IndexFolder, added: Json, removed: Set[str]) -> Json:
     """Return what the manifest says of the corpus after a change of an index."""
     before = old.manifest.corpus
     history = "\n".join([before["sha256"], added["sha256"], *sorted(removed)])
-    digest = hashlib.sha256(history.encode(errors="surrogatepass")).hexdigest()
-    files = before["files"] + added["files"]
     return {
         **before,
-        "files": files,
+        "files": before["files"] + added["files"],
         "identified": {
             **before.get("identified", {}),
             **added.get("identified", {}),
         },
-        "sha256": digest,
+        "sha256": hashlib.sha256(history.encode(errors="surrogatepass")).hexdigest(),
         "added_sha256": added["sha256"],
         "base_sha256": old.manifest.lineage,
     }
@@ -677,7 +673,7 @@ def _write_splits(
         splits = stored.splits if stored else shipped_splits(source.folder)
         origin = "by year, 80/10/10" if splits is None else "shipped"
         graph = open_graph(folder / CITATIONS, len(papers))
-        splits = splits or split_by_year([*collector.rows], papers.years, graph)
+        splits = splits or split_by_year(list(collector.rows), papers.years, graph)
     write_splits(folder / SPLITS_FOLDER, splits)
     if stored:
         papers.lookup = open_lookup(folder)
@@ -688,9 +684,9 @@ def _write_splits(
             bool(q.corpus_ids) for q in queries.values()
         )
     elif old or origin == "shipped":
-        named = chain.from_iterable(splits.values())
         collector.counts["unknown_queries"] = sum(
-            docid not in collector.rows for docid in named
+            docid not in collector.rows
+            for docid in chain.from_iterable(splits.values())
         )
     collector.counts.update(
         {f"{name}_queries": len(split) for name, split in splits.items()}

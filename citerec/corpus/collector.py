@@ -51,12 +51,13 @@ class RecordCounter:
             if row is None:
                 self.rows[paper.id] = len(self.rows)
                 self._contents.append(hash(paper))
-                self.counts["papers"] += 1
-                self.counts["empty_titles"] += not paper.title
-                self.counts["with_abstract"] += bool(paper.abstract)
-                self.counts["without_year"] += paper.year is None
-                self.counts["with_citations"] += bool(paper.citations)
-                self.counts["retracted"] += paper.retracted
+                counts = self.counts
+                counts["papers"] += 1
+                counts["empty_titles"] += not paper.title
+                counts["with_abstract"] += bool(paper.abstract)
+                counts["without_year"] += paper.year is None
+                counts["with_citations"] += bool(paper.citations)
+                counts["retracted"] += paper.retracted
                 return paper
             if self._contents[row] == hash(paper):
                 self.counts["duplicates"] += 1

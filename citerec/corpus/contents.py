@@ -30,8 +30,8 @@ _JSON = re.compile(rb'\{\s*["}]|\[\s*["{\[\]]')
 _FRONT_MATTER = re.compile(rb"---[ \t]*\r?\n(?:[\w-]+[ \t]*:|#)")
 _SECTION = re.compile(rb"^##[ \t]+\S", re.MULTILINE)
 _OPEN_DOCUMENT = b"application/vnd.oasis.opendocument.text"
-_TEX = frozenset({".tex", ".ltx", ".latex"})
-_MARKDOWN = frozenset({".md", ".markdown", ".qmd", ".rmd"})
+_TEX = {".tex", ".ltx", ".latex"}
+_MARKDOWN = {".md", ".markdown", ".qmd", ".rmd"}
 _ID = re.compile(
     r"(?:(?:https?://)?(?:dx\.)?doi\.org/|doi:\s*)?10\.[0-9]{4,9}/\S+"
     r"|(?:(?:https?://)?arxiv\.org/(?:abs|pdf)/|arxiv:\s*)?(?:[0-9]{4}\.[0-9]{4,5}|[a-z-]+(?:\.[a-z]{2})?/[0-9]{7})\S{0,8}"
@@ -161,7 +161,7 @@ def _has_text(text: str) -> bool:
     """Whether something other than references stands before the heading of a list of references."""
     lines = [line.strip("# \t\r") for line in text.split("\n")]
     heads = [n for n, line in enumerate(lines) if part_at(line) is Part.REFERENCES]
-    before = [*filter(None, lines[: heads[-1]])] if heads else []
+    before = list(filter(None, lines[: heads[-1]])) if heads else []
     return sum(map(len, before)) >= _LEAST_TEXT and not split_references(before)
 
 

@@ -26,7 +26,7 @@ from citerec.files.reading import other_format
 from citerec.types import Paper
 
 # formats of `read_entries`
-_ENTRIES = frozenset({"bibtex", "ris", "csl", "canonical", "json"})
+_ENTRIES = {"bibtex", "ris", "csl", "canonical", "json"}
 
 
 def read_paper_list(path: str | Path, part: str = "papers") -> PaperList:

@@ -13,9 +13,7 @@ from citerec.library.jsonlines import is_full_text, is_item
 from citerec.types import Json, Log
 
 
-def _papers(
-    source: Source, read: BytesRead, log: Log, scratch: Path | None
-) -> Iterator[Located]:
+def _papers(source: Source, read: BytesRead, log: Log) -> Iterator[Located]:
     from citerec.library.corpus import library_papers
 
     return library_papers(source, read, log)

@@ -162,13 +162,11 @@ def read_papers(
     format_name: str,
     on_bytes: BytesRead = lambda more: None,
     log: Log = no_log,
-    scratch: Path | None = None,
 ) -> Iterator[Located]:
     """Yield every record of a corpus, in order, as a paper or as the fault of the record.
 
-    `on_bytes` receives from time to time how many more bytes were read, `log` what the format lacks; `scratch` is the
-    folder for temporary files of large dumps, the system's by default. BadInputError if a file cannot be read to its
-    end: truncated, damaged, or not text; ConfigError if there is no such format.
+    `on_bytes` receives from time to time how many more bytes were read, `log` what the format lacks. BadInputError if a
+    file cannot be read to its end: truncated, damaged, or not text; ConfigError if there is no such format.
     """
     formats = _formats()
     if format_name not in formats:
@@ -176,7 +174,7 @@ def read_papers(
     reader = formats[format_name]
     has_papers = False
     if reader.papers:
-        records = reader.papers(source, on_bytes, log, scratch)
+        records = reader.papers(source, on_bytes, log)
     else:
         records = papers_of(source.files, reader.read, on_bytes, log, reader.records)
     for record in records:

@@ -40,6 +40,9 @@ class Source:
     # of a library of whole texts: works that so many of its papers cite become papers; 0 for none
     add_cited: int = 0
     workers: int = 2  # processes that read whole texts
+    scratch: Path | None = (
+        None  # for temporary files of large dumps; None: the system's
+    )
 
     @property
     def folder(self) -> Path:
@@ -320,8 +323,7 @@ class Format:
             what is wrong. It raises `StreamFaultError` if the rest cannot be read.
         sniff: Receives the first 64 KiB of a file, unpacked, and its name without .gz and the like.
         matches: Receives the first record of a file; of one longer than 64 KiB, its keys.
-        papers: Reads a corpus in several passes or from several files, with a folder for temporary files or None;
-            None for one file after the other.
+        papers: Reads a corpus in several passes or from several files; None for one file after the other.
         joins: Receives files of a folder, and the formats of those that are a corpus by themselves; returns those that
             are one corpus of this format together, none if they are not.
         note: A line for the user, such as what the format lacks.
@@ -331,9 +333,7 @@ class Format:
     records: Records = json_records
     sniff: Callable[[bytes, str], bool] = lambda head, name: False
     matches: Callable[[Json], bool] = lambda record: False
-    papers: (
-        Callable[[Source, BytesRead, Log, Path | None], Iterator[Located]] | None
-    ) = None
+    papers: Callable[[Source, BytesRead, Log], Iterator[Located]] | None = None
     joins: Callable[[Sequence[Path], Mapping[Path, str]], list[Path]] = (
         lambda files, formats: []
     )

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 from citerec.bibliography.entry import Entry, first_year
@@ -65,9 +64,7 @@ def _work(value: object) -> str:
     return f"W{int(match[1])}" if match else ""
 
 
-def _openalex_papers(
-    source: Source, read: BytesRead, log: Log, scratch: Path | None
-) -> Iterator[Located]:
+def _openalex_papers(source: Source, read: BytesRead, log: Log) -> Iterator[Located]:
     """Yield the works of a file, or of a snapshot, those of the latest `updated_date` first.
 
     So `--skip-bad` keeps the latest record of a work. Paratext, such as covers, is left out; so are works that the
@@ -220,9 +217,7 @@ def _retractions(work: Fields, key: str) -> set[str]:
     }
 
 
-def _crossref_papers(
-    source: Source, read: BytesRead, log: Log, scratch: Path | None
-) -> Iterator[Located]:
+def _crossref_papers(source: Source, read: BytesRead, log: Log) -> Iterator[Located]:
     """Yield the works; files are read twice, since a work is retracted if a notice among them says so."""
     notices = set[str]()
     without_doi = 0
@@ -290,9 +285,7 @@ _MEANT = {
 }
 
 
-def _canonical_papers(
-    source: Source, read: BytesRead, log: Log, scratch: Path | None
-) -> Iterator[Located]:
+def _canonical_papers(source: Source, read: BytesRead, log: Log) -> Iterator[Located]:
     """Yield the records of citerec's own format; `log` receives which fields are not read since they are named else."""
     unread = Counter[str]()
 

@@ -6,7 +6,6 @@
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from citerec.bibliography import bibtex, ris
@@ -33,7 +32,6 @@ def _papers(
     source: Source,
     read: BytesRead,
     log: Log,
-    scratch: Path | None,
 ) -> Iterator[Located]:
     """Yield the papers of each library, of which `rows` reads the records."""
     notices: list[str] = []

@@ -6,7 +6,6 @@ never parsed. Source: https://www.nlm.nih.gov/bsd/licensee/elements_descriptions
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import BinaryIO
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
@@ -87,9 +86,7 @@ def _cut(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
         raise StreamFaultError("the XML is cut off: fetch it again", line)
 
 
-def _papers(
-    source: Source, read: BytesRead, log: Log, scratch: Path | None
-) -> Iterator[Located]:
+def _papers(source: Source, read: BytesRead, log: Log) -> Iterator[Located]:
     """Yield the latest record of each paper.
 
     Files are read from the last to the first: the record of a later file replaces that of an earlier one, and a
@@ -160,9 +157,9 @@ def _record(element: Element) -> Json:
             f"{label}: {t}" if label else t for label, t in labelled if t
         ),
         "year": _year(body),
-        "authors": [*filter(None, map(_name, authors))],
+        "authors": list(filter(None, map(_name, authors))),
         "venue": text("Journal/Title", "Book/BookTitle"),
-        "citations": [*_references(element)],
+        "citations": list(_references(element)),
         "doi": " ".join(map(_text, dois)),
         "url": f"https://pubmed.ncbi.nlm.nih.gov/{docid}/" if docid else "",
         "type": types[0] if types else "",
@@ -192,15 +189,14 @@ def _title(title: str, vernacular: str, book: str) -> str:
 
 def _year(body: Element) -> int | None:
     """Return the year of the issue, else of the electronic publication; of `1998 Dec-1999 Jan` the first."""
-    paths = (
-        "Journal/JournalIssue/PubDate",
-        "Book/PubDate",
-        "ArticleDate",
-        "ContributionDate",
-    )
     years = (
         first_year(_text(date.find(name)))
-        for path in paths
+        for path in (
+            "Journal/JournalIssue/PubDate",
+            "Book/PubDate",
+            "ArticleDate",
+            "ContributionDate",
+        )
         for date in body.iterfind(path)
         for name in ("Year", "MedlineDate")
     )

@@ -69,9 +69,7 @@ def _kind(record: Json) -> str | None:
     )
 
 
-def _papers(
-    source: Source, read: BytesRead, log: Log, scratch: Path | None
-) -> Iterator[Located]:
+def _papers(source: Source, read: BytesRead, log: Log) -> Iterator[Located]:
     """Yield the papers of all dumps; those that are joined, in the order of their corpus ids."""
     files: dict[str, list[Path]] = {kind: [] for kind in _KINDS}
     others: list[str] = []
@@ -94,13 +92,13 @@ def _papers(
         if not files[kind]:
             log(f"there is no dump of {kind} in {source.path}: the papers have none")
     if sum(map(bool, files.values())) > 1:
-        yield from _joined(files, source.path, log, scratch)
+        yield from _joined(files, source, log)
         return
     yield from papers_of(files["papers"], _paper, read, log)
 
 
 def _joined(
-    files: Mapping[str, list[Path]], path: Path, log: Log, scratch: Path | None
+    files: Mapping[str, list[Path]], source: Source, log: Log
 ) -> Iterator[Located]:
     with extra("corpora"):
         import duckdb
@@ -108,7 +106,7 @@ def _joined(
     size = sum(file.stat().st_size for dumps in files.values() for file in dumps) >> 20
     memory = min(max(size // _SHARE, _MEMORY[0]), _MEMORY[1])
     with TemporaryDirectory(
-        prefix=".joining-", dir=scratch, ignore_cleanup_errors=True
+        prefix=".joining-", dir=source.scratch, ignore_cleanup_errors=True
     ) as folder:
         (none := Path(folder, "none")).touch()
         tables = {kind: _table(kind, dumps or [none]) for kind, dumps in files.items()}
@@ -146,12 +144,14 @@ def _joined(
                         citing, of_citing = next(cited, (None, []))
                     citations = of_citing if citing == corpus else []
                     more = {"id": docid, "abstract": abstract, "citations": citations}
-                    yield located(path, line, orjson.loads(record) | more, _paper)
+                    yield located(
+                        source.path, line, orjson.loads(record) | more, _paper
+                    )
         except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
             reason = str(error).splitlines()[0][:200]
             raise OutputError(f"cannot join the dumps in {folder}: {reason}") from error
         except duckdb.Error as error:  # names the file and the line
-            raise BadInputError(path, one_line(str(error))[:300]) from error
+            raise BadInputError(source.path, one_line(str(error))[:300]) from error
 
 
 def _table(kind: str, files: list[Path]) -> str:
