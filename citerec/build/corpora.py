@@ -27,7 +27,7 @@ from citerec.corpus.readers import (
     find_source,
     read_papers,
 )
-from citerec.errors import ConfigError, writing
+from citerec.errors import ConfigError
 from citerec.files.atomic import check_parent, replacing
 from citerec.files.checksums import indented_json
 from citerec.files.reading import zstd
@@ -148,7 +148,6 @@ def write_lines(
     `follow` is that of `replacing`.
     """
     with (
-        writing(output),
         replacing(output, follow=follow) as temporary,
         ExitStack() as stack,
     ):

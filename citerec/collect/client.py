@@ -184,7 +184,7 @@ class Client:
                 body = self._send(path, params, ids, optional=optional)
             except _TransientError as failure:
                 self._pause(failure, tried)
-        with writing(stored), replacing(stored) as temporary:
+        with replacing(stored) as temporary:
             temporary.write_bytes(gzip.compress(body, 1))
         return orjson.loads(body)
 
@@ -234,7 +234,7 @@ class Client:
     def _prepare(self, request: "Request") -> None:
         """Keep the rate, and add the key to a request; one that is redirected from the service may not receive it."""
         service = self.service
-        own = urlsplit(self.service.url)
+        own = urlsplit(service.url)
         host = request.url.netloc.decode()
         if (request.url.scheme, host) != (own.scheme, own.netloc.rpartition("@")[2]):
             raise CollectError(
@@ -283,11 +283,10 @@ class Client:
         if status in TRANSIENT or status >= 520 or wait is not None:
             raise _TransientError(fault, wait)
         name = self.service.title
-        variable = self.service.variable
         if status in {401, 403}:
             raise CollectError(
                 f"{name} refused the request ({fault}); "
-                f"{'check the' if self.service.key else 'set a'} key in {variable}"
+                f"{'check the' if self.service.key else 'set a'} key in {self.service.variable}"
             )
         if status in {400, 413, 414}:
             raise RefusedError(f"{name} did not accept a request ({fault})")

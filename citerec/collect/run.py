@@ -236,21 +236,19 @@ def _query(config: CollectConfig) -> Json:
     described = [texts, config.search, config.papers]
     if config.semantic:
         described.append("semantic")
-    digest = hashlib.sha256(orjson.dumps(described)).hexdigest()
     return {
         "name": config.name,
         "references": len(config.entries),
         "search": config.search,
         "semantic": config.semantic,
         "papers": config.papers,
-        "sha256": digest,
+        "sha256": hashlib.sha256(orjson.dumps(described)).hexdigest(),
     }
 
 
 def folder_name(name: str) -> str:
     """Return the name of the folder of a collection: the words of a name."""
-    words = re.sub(r"[\W_]+", "-", name.lower()).strip("-")
-    return words[:60] or "references"
+    return re.sub(r"[\W_]+", "-", name.lower()).strip("-")[:60] or "references"
 
 
 def check_size(estimate: Estimate) -> None:
@@ -276,7 +274,7 @@ def collect(
     previous = plan.previous
     run = f"update of {previous['finished']}" if previous else "collection"
     with open_cache(plan.folder, run) as cache:
-        if kept := len([*cache.iterdir()]):
+        if kept := len(list(cache.iterdir())):
             log(f"continuing: {kept:,} responses of an interrupted run are used again")
         client = Client(plan.service, cache, log, 10_000 + 10 * plan.estimate.requests)
         kind = OpenAlex if plan.source is SourceName.OPENALEX else SemanticScholar
@@ -293,7 +291,7 @@ def collect(
                 ids, unresolved = resolve(config.entries, source, progress)
             else:
                 ids = previous["seeds"]
-            if not (seeds := [*source.fetch(ids)]):
+            if not (seeds := list(source.fetch(ids))):
                 text = config.search
                 what = f"no result for {text!r}" if text else "none of the references"
                 raise CollectError(
@@ -316,27 +314,29 @@ def collect(
                 ids = [i for i in dict.fromkeys([*around, *later]) if i not in known]
             else:
                 ids = snowball(source, seeds, config.papers, progress)
-            papers = [*source.fetch(ids).values()]
+            papers = list(source.fetch(ids).values())
+        times = {
+            "started": started.isoformat(timespec="seconds"),
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        this_run = {
+            **times,
+            "requests": client.sent + client.reused,
+            "dollars": round(source.dollars, 4) or None,
+        }
         record = {
             "format": 1,
             "source": plan.source.value,
             "service": plan.service.title,
             "query": plan.query,
-            "started": started.isoformat(timespec="seconds"),
-            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+            **times,
             "seeds": list(dict.fromkeys([*previous.get("seeds", []), *seeds])),
             "resolved": len(seeds),
             "unresolved": (
                 len(unresolved) if config.entries else previous.get("unresolved", 0)
             ),
+            "runs": [*previous.get("runs", []), this_run],
         }
-        this_run = {
-            "started": record["started"],
-            "finished": record["finished"],
-            "requests": client.sent + client.reused,
-            "dollars": round(source.dollars, 4) or None,
-        }
-        record["runs"] = [*previous.get("runs", []), this_run]
         _write(plan, source, papers, record, unresolved)
     return CollectReport(
         record, tuple(unresolved), client.sent, client.reused, len(papers)

@@ -23,7 +23,7 @@ from citerec.collect.feed import WatchConfig, atom, clean, described, send
 from citerec.collect.run import Plan, collect, read_collected
 from citerec.config import RecommendConfig
 from citerec.display import plural
-from citerec.errors import BadInputError, writing
+from citerec.errors import BadInputError
 from citerec.files.atomic import locked, replacing
 from citerec.files.checksums import indented_json
 from citerec.files.reading import read_whole
@@ -76,8 +76,7 @@ def watch(
         known = {item["id"] for item in announced}
         # no news are older than former ones, whatever the clock says
         at = max([datetime.now(UTC).isoformat(), *(n["at"] for n in announced[-1:])])
-        options = RecommendConfig(few_queries=True, k=config.k)
-        recommender = Recommender(index, options)
+        recommender = Recommender(index, RecommendConfig(few_queries=True, k=config.k))
         news = list[Json]()
         for file, request in drafts.items():
             # the year that a draft states is over when it is followed
@@ -121,5 +120,5 @@ def _read(file: Path) -> Json:
 
 
 def _write(file: Path, data: bytes) -> None:
-    with writing(file), replacing(file, follow=True) as temporary:
+    with replacing(file, follow=True) as temporary:
         temporary.write_bytes(data)

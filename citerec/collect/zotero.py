@@ -79,7 +79,7 @@ def fetch_library(folder: Path, progress: Progress) -> None:
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
             with replacing(file) as temporary:
-                data = orjson.dumps({"items": [*items.values()], "fetched": now})
+                data = orjson.dumps({"items": list(items.values()), "fetched": now})
                 temporary.write_bytes(gzip.compress(data, 1))
 
 

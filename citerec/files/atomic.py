@@ -135,19 +135,19 @@ def replacing(path: Path, *, follow: bool = False) -> Generator[Path]:
 
     The block creates the file. If `path` is a link, the link is replaced; with `follow`, for a name that the user gave,
     its destination. Of concurrent writers of one path, the last one to finish counts. Files that killed writers of
-    `path` left are removed. Errors of the block are passed on; an OSError if the file cannot be moved names `path`.
+    `path` left are removed. Errors of the block are passed on, but an OSError, which becomes an OutputError for `path`.
     """
-    with ExitStack() as stack:
-        with writing(path):
-            target = Path(os.path.realpath(path)) if follow else path
-            temporary = stack.enter_context(_workspace(target)) / target.name
-        try:
-            yield temporary
-            temporary.replace(target)
-        except OSError as error:
-            if error.filename == str(temporary):  # a name that no user knows
-                error.filename = str(path)
-            raise
+    with writing(path):
+        target = Path(os.path.realpath(path)) if follow else path
+        with _workspace(target) as workspace:
+            temporary = workspace / target.name
+            try:
+                yield temporary
+                temporary.replace(target)
+            except OSError as error:
+                if error.filename == str(temporary):  # a name that no user knows
+                    error.filename = str(path)
+                raise
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import TypeAlias
 
-from citerec.errors import BadInputError, OutputError, writing
+from citerec.errors import BadInputError, OutputError
 from citerec.files.atomic import replacing
 from citerec.files.reading import read_rows
 from citerec.types import Ranking, falling, single
@@ -215,5 +215,5 @@ def _read(path: Path, expected: str) -> tuple[dict[str, dict[str, float]], str]:
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
-    with writing(path), replacing(path) as temporary, temporary.open("wb") as file:
+    with replacing(path) as temporary, temporary.open("wb") as file:
         file.writelines(line.encode() for line in lines)

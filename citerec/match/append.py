@@ -11,7 +11,7 @@ from citerec.bibliography import write
 from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import dois_of, paper_doi
 from citerec.bibliography.paper_list import Kind, decode, kind_of, read_entries
-from citerec.errors import BadInputError, FileChangedError, OutputError, writing
+from citerec.errors import BadInputError, FileChangedError, OutputError
 from citerec.files.atomic import check_parent, locked, replacing
 from citerec.files.reading import BOM, read_whole
 from citerec.match.check import earlier_entries
@@ -113,7 +113,7 @@ def _append(
         )
     backup = target.with_name(f"{target.name}.bak") if target.exists() else None
     former = replacing(backup) if backup else nullcontext()
-    with writing(target), replacing(target) as temporary, former as saved:
+    with replacing(target) as temporary, former as saved:
         temporary.write_bytes(data)
         if saved:
             saved.write_bytes(old)

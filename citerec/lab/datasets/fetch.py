@@ -93,7 +93,7 @@ def read_record(folder: Path) -> DatasetRecord | None:
 
 def write_record(folder: Path, record: DatasetRecord) -> None:
     """Write a record as a whole, over several lines, so that no corpus reader takes it for a paper."""
-    with writing(folder / SOURCE), replacing(folder / SOURCE) as temporary:
+    with replacing(folder / SOURCE) as temporary:
         temporary.write_bytes(indented_json(asdict(record)))
 
 

@@ -77,7 +77,7 @@ def fetch_repository(
                 content = get(url).content
                 if _git_hash(content) != hashes[path]:
                     raise DatasetError(f"{url} is another file than that of the commit")
-                with writing(file), replacing(file) as temporary:
+                with replacing(file) as temporary:
                     temporary.write_bytes(content)
             return file
 

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.corpus.readers import detect_format, find_source, read_papers
-from citerec.errors import BadInputError, ConfigError, writing
+from citerec.errors import BadInputError, ConfigError
 from citerec.files.atomic import replacing
 from citerec.index.splits import FOLDER as SPLITS_FOLDER
 from citerec.index.splits import read_ids
@@ -346,5 +346,5 @@ def _papers(folder: Path) -> Iterator[Paper]:
 
 def _write_ids(file: Path, ids: list[str]) -> None:
     """Write a file of ids, whole or not at all."""
-    with writing(file), replacing(file) as temporary:
+    with replacing(file) as temporary:
         temporary.write_text("".join(f"{docid}\n" for docid in ids), encoding="utf-8")
