@@ -125,8 +125,8 @@ class Estimate:
 
     requests: int
     minutes: float
-    dollars: float | None = None  # None for a service without prices
-    free: float = FREE_DOLLARS  # dollars of a day
+    dollars: float | None  # None for a service without prices
+    free: float  # dollars of a day
 
     def __str__(self) -> str:
         duration = (

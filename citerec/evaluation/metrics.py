@@ -64,7 +64,7 @@ class SystemResult:
     per_query: Mapping[str, Floats]
     dropped: int  # queries of the run that are not in the qrels
     missing: int  # queries of the qrels with an empty or no ranking; they count zero
-    seconds: float | None = None  # duration of the run, if known
+    seconds: float | None  # duration of the run, if known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ except those that are a dev or test query, by id, DOI, title or text.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Literal, TypeAlias
 
@@ -49,7 +49,7 @@ class EvalSet:
     eligible: tuple[Eligibility, ...]  # one per query
     qrels: Qrels
     # number of queries by reason
-    left_out: Mapping[str, int] = field(default_factory=dict[str, int])
+    left_out: Mapping[str, int]
 
     def spread(self, count: int) -> "EvalSet":
         """Return `count` of the queries, evenly spread over their order, or all if there are no more."""

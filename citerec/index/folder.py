@@ -99,7 +99,7 @@ class IndexFolder:
     graph: Graph  # citations among the papers of the index
     # rank of each row's docid among all docids, shape (papers,): breaks ties
     id_rank: Rows
-    contexts: Contexts | None = None  # None if no paper has any
+    contexts: Contexts | None  # None if no paper has any
 
     @property
     def years(self) -> Rows:

@@ -32,8 +32,8 @@ class FullText:
 
     entry: Entry  # the paper
     start: str = ""  # of a PDF: its first page, which may name the paper
-    references: tuple[Entry, ...] = ()  # `text` has all that they state
-    sentences: tuple[CitingSentence, ...] = ()
+    references: tuple[Entry, ...]  # `text` has all that they state
+    sentences: tuple[CitingSentence, ...]
 
 
 def mark(places: Iterable[int]) -> str:

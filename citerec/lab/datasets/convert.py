@@ -32,9 +32,9 @@ class Converted:
 
     title: str
     abstract: str = ""
-    year: int | None = None
-    authors: list[str] = field(default_factory=list[str])
-    venue: str = ""
+    year: int | None
+    authors: list[str]
+    venue: str
     citations: set[str] = field(default_factory=set[str])
 
 

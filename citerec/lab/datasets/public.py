@@ -35,7 +35,7 @@ class Repository:
 
     name: str  # owner/name
     commit: str
-    files: str = ".*"  # a regular expression for their paths
+    files: str  # a regular expression for their paths
     listing: str  # sha256 of the lines "git hash, blank, path" of these files, by path
 
     @property

@@ -5,7 +5,7 @@ folders.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +40,11 @@ class ResultsTable:
 
     name: str
     title: str
-    note: str = ""
-    columns: Sequence[str] = ()
-    rows: Sequence[Experiment] = ()
+    note: str
+    columns: Sequence[str]
+    rows: Sequence[Experiment]
     # by the row's file
-    results: Mapping[Path, Mapping[str, Any]] = field(
-        default_factory=dict[Path, Mapping[str, Any]]
-    )
+    results: Mapping[Path, Mapping[str, Any]]
 
 
 def read_tables(root: Path) -> list[ResultsTable]:

@@ -45,7 +45,7 @@ class SuiteResult:
 
     metrics: Mapping[str, float]  # in [0, 1]; of the tasks, and complete means
     # of queries, papers, ...
-    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    counts: Mapping[str, int]
     # reason by skipped task
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
 
