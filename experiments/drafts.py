@@ -116,9 +116,8 @@ def without(index: IndexFolder, row: int) -> IndexFolder:
     """Return an index in which a paper cites nobody, and nobody cites it."""
     graph = index.graph
     keep = (graph.citing != row) & (graph.indices != row)
-    degrees = np.bincount(graph.citing[keep], minlength=len(graph.indptr) - 1)
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)])
-    return replace(index, graph=Graph(ends, graph.indices[keep]))
+    kept = graph.where(keep)
+    return replace(index, graph=Graph(kept.indptr, kept.indices))
 
 
 def ranked(

@@ -407,7 +407,7 @@ def sample(
 
 def _walk(graph: Graph, n: int, rng: random.Random) -> tuple[set[int], int]:
     """Return rows found breadth-first from random papers, and from how many papers the search began."""
-    degrees = np.diff(graph.indptr) + graph.citation_counts()
+    degrees = graph.lengths + graph.citation_counts()
     starts = list(range(len(degrees)))
     rng.shuffle(starts)
     # papers with citations first: others are parts of their own

@@ -121,9 +121,9 @@ def load_eval_set(index: IndexFolder, split: str) -> EvalSet:
         gold = gold_citations(graph, papers.years) & ~np.isin(
             graph.indices, papers.retracted
         )
+        references = graph.where(gold)
         for row in rows[rows >= 0].tolist():
-            entries = slice(graph.indptr[row], graph.indptr[row + 1])
-            cited = papers.ids_at(graph.indices[entries][gold[entries]])
+            cited = papers.ids_at(references[row])
             queried.append((Query.of(papers[row]), dict.fromkeys(cited, 1)))
     else:
         gold_by_query = shipped.gold.get(split, {})

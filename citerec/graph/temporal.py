@@ -130,7 +130,7 @@ def citing_before(year: int | None, years: Years) -> Flags:
 def citations_of(graph: Graph, citing: Flags) -> Graph:
     """Return the graph of the citations that flagged papers make; the others cite nothing."""
     keep = citing[graph.citing]
-    degrees = np.where(citing, np.diff(graph.indptr), 0)
+    degrees = np.where(citing, graph.lengths, 0)
     return Graph(offsets(degrees), graph.indices[keep])
 
 
@@ -217,7 +217,7 @@ class TemporalGraph:
     @cached_property
     def _by_year(self) -> tuple[Array, Array]:
         """The number of papers with references of each year from `NO_YEAR` on, and that of their references."""
-        degrees = np.diff(self._known[0].indptr)
+        degrees = self._known[0].lengths
         papers = np.bincount(self._years, degrees > 0)
         return papers, np.bincount(self._years, degrees)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,14 @@ import pyarrow.compute as pc
 from citerec.files.arrays import (
     Array,
     Counts,
+    Flags,
+    Integers,
     Rows,
     Years,
     check_ends,
     check_rows,
+    concatenated,
+    offsets,
     open_array,
     save_array,
 )
@@ -37,22 +41,79 @@ UNDATED = np.iinfo(np.int16).max  # in place of an unknown year: not before any 
 STATED = pa.schema([("row", pa.int32()), ("references", pa.list_(pa.string()))])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Lists:
+    """Lists of rows by number: list `i` is `indices[indptr[i]:indptr[i + 1]]` (CSR form)."""
+
+    indptr: Counts  # shape (lists + 1,)
+    indices: Rows  # shape (entries,)
+
+    @classmethod
+    def each(cls, lists: Sequence[Rows]) -> Self:
+        """Build them from an array each."""
+        return cls(offsets(list(map(len, lists))), concatenated(lists, np.int32))
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def __getitem__(self, i: int) -> Rows:
+        return self.indices[self.indptr[i] : self.indptr[i + 1]]
+
+    @property
+    def lengths(self) -> Counts:
+        """The number of rows of each list, shape (lists,)."""
+        return np.diff(self.indptr)
+
+    @property
+    def segment_ids(self) -> Rows:
+        """The list number of each entry, shape (entries,)."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), self.lengths)
+
+    def where(self, keep: Flags) -> "Lists":
+        """Return the lists with only the flagged entries; `keep` has shape (entries,)."""
+        lengths = np.bincount(self.segment_ids[keep], minlength=len(self))
+        return Lists(offsets(lengths), self.indices[keep])
+
+    def lists(self, chosen: Integers) -> tuple[Rows, Counts]:
+        """Return some of the lists one after the other, by number, and the length of each."""
+        return gathered(self.indptr, self.indices, chosen)
+
+    def at(self, chosen: Integers) -> "Lists":
+        """Return some of the lists, by number."""
+        indices, lengths = self.lists(chosen)
+        return Lists(offsets(lengths), indices)
+
+    def drawn(self, count: int, rng: np.random.Generator, *, repeat: bool) -> Rows:
+        """Draw `count` distinct rows of each list, shape (lists, count).
+
+        The rows of a shorter list repeat with `repeat`; otherwise, and for an empty list, -1 fills the places.
+        """
+        drawn = np.full((len(self), count), -1, np.int32)
+        if not len(self.indices) or not count:
+            return drawn
+        order = np.lexsort((rng.random(len(self.indices)), self.segment_ids))
+        lengths = self.lengths[:, None]
+        columns = np.arange(count)[None, :]
+        filled = (lengths > 0) & (repeat | (columns < lengths))
+        at = self.indptr[:-1, None] + columns % np.maximum(lengths, 1)
+        drawn[filled] = self.indices[order][at[filled]]
+        return drawn
+
+
 @dataclass(frozen=True, slots=True)
-class CitedBy:
-    """The papers that cite each paper, with the years of these.
+class CitedBy(Lists):
+    """The papers that cite each paper, rising, with the years of these.
 
     The known citations of a paper at some time are counted by bisection in its sorted years, so that no query counts
     those of all papers.
     """
 
-    indptr: Counts  # shape (papers + 1,)
-    indices: Rows  # the citing rows of each paper, rising; shape (citations,)
     # the years of the citing papers of each paper, rising, `UNDATED` last; shape (citations,)
     years: npt.NDArray[np.int16]
 
     def citers(self, row: int) -> Rows:
         """Return the rows of the papers that cite the paper at `row`, rising."""
-        return self.indices[self.indptr[row] : self.indptr[row + 1]]
+        return self[row]
 
     def sampled(self, rows: Rows) -> tuple[Rows, Counts]:
         """Return the citing papers of some papers one after the other, and the number of those of each.
@@ -80,20 +141,14 @@ class CitedBy:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
-    """The citation graph in CSR form: row `r` cites `indices[indptr[r]:indptr[r + 1]]`, rising and distinct."""
+class Graph(Lists):
+    """The citation graph: the papers that each paper cites, rising and distinct."""
 
-    indptr: Counts  # shape (papers + 1,)
-    indices: Rows  # shape (citations,)
     transpose: CitedBy | None = None  # of an index, where it is stored
 
     def references(self, row: int) -> Rows:
         """Return the rows of the papers that the paper at `row` cites, rising."""
-        return self.indices[self.indptr[row] : self.indptr[row + 1]]
-
-    def lists(self, rows: Rows) -> tuple[Rows, Counts]:
-        """Return the references of some papers one after the other, and how many each has."""
-        return gathered(self.indptr, self.indices, rows)
+        return self[row]
 
     def degrees(self, rows: Rows) -> Counts:
         """Return how many papers of the index each paper cites, shape of `rows`."""
@@ -106,13 +161,12 @@ class Graph:
 
     def citation_counts(self) -> Counts:
         """Return how many papers of the index cite each paper, shape (papers,)."""
-        return np.bincount(self.indices, minlength=len(self.indptr) - 1)
+        return np.bincount(self.indices, minlength=len(self))
 
     @property
     def citing(self) -> Rows:
         """The citing row of each entry of `indices`, same shape."""
-        rows = np.arange(len(self.indptr) - 1, dtype=np.int32)
-        return np.repeat(rows, np.diff(self.indptr))
+        return self.segment_ids
 
     def transposed(self, years: Years) -> CitedBy:
         """Return the transpose, stored or computed; `years` holds the year of each paper, `NO_YEAR` where unknown."""
@@ -120,7 +174,7 @@ class Graph:
             return self.transpose
         from scipy.sparse import csr_array
 
-        papers = len(self.indptr) - 1
+        papers = len(self)
         ones: Any = np.ones(len(self.indices), np.int8)
         graph = csr_array((ones, self.indices, self.indptr), shape=(papers, papers))
         columns = graph.tocsc()

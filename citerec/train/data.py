@@ -7,7 +7,7 @@ of the train queries are known.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +21,9 @@ from citerec.files.arrays import (
     Numbers,
     Rows,
     batched,
-    concatenated,
-    offsets,
 )
 from citerec.index.folder import IndexFolder
+from citerec.index.graph import Lists
 from citerec.index.papers import NO_YEAR, no_later
 from citerec.retrieve.fuse import sigmoid
 from citerec.rules.held_out import HeldOut, held_out_rows, train_rows
@@ -34,61 +33,6 @@ from citerec.types import CandidateSet, Eligibility, Progress, Query, QueryBatch
 F1_DEPTH = 20
 F1 = 1  # the column of F1 in `query_measures`
 BLOCK = 256  # queries searched at once
-
-
-@dataclass(frozen=True, slots=True)
-class Lists:
-    """A list of rows for each query; list `i` is `indices[indptr[i]:indptr[i + 1]]` (CSR layout)."""
-
-    indptr: Counts  # shape (queries + 1,)
-    indices: Rows  # shape (entries,)
-
-    @classmethod
-    def each(cls, lists: Sequence[Rows]) -> Self:
-        """Build them from an array each."""
-        lengths = [*map(len, lists)]
-        return cls(offsets(lengths), concatenated(lists, np.int32))
-
-    def __len__(self) -> int:
-        return len(self.indptr) - 1
-
-    def __getitem__(self, i: int) -> Rows:
-        return self.indices[self.indptr[i] : self.indptr[i + 1]]
-
-    @property
-    def lengths(self) -> Counts:
-        """The number of rows of each list, shape (queries,)."""
-        return np.diff(self.indptr)
-
-    @property
-    def segment_ids(self) -> Counts:
-        """The list number of each entry, shape (entries,)."""
-        return np.repeat(np.arange(len(self)), self.lengths)
-
-    def where(self, keep: Flags) -> "Lists":
-        """Return the lists with only the flagged entries; `keep` has shape (entries,)."""
-        lengths = np.bincount(self.segment_ids[keep], minlength=len(self))
-        return Lists(offsets(lengths), self.indices[keep])
-
-    def at(self, chosen: Integers) -> "Lists":
-        """Return some of the lists, by number."""
-        return Lists.each([self[i] for i in chosen.tolist()])
-
-    def drawn(self, count: int, rng: np.random.Generator, *, repeat: bool) -> Rows:
-        """Draw `count` distinct rows of each list, shape (queries, count).
-
-        The rows of a shorter list repeat with `repeat`; otherwise, and for an empty list, -1 fills the places.
-        """
-        drawn = np.full((len(self), count), -1, np.int32)
-        if not len(self.indices) or not count:
-            return drawn
-        order = np.lexsort((rng.random(len(self.indices)), self.segment_ids))
-        lengths = self.lengths[:, None]
-        columns = np.arange(count)[None, :]
-        filled = (lengths > 0) & (repeat | (columns < lengths))
-        at = self.indptr[:-1, None] + columns % np.maximum(lengths, 1)
-        drawn[filled] = self.indices[order][at[filled]]
-        return drawn
 
 
 class Pairs:
@@ -197,10 +141,9 @@ def load_training_data(index: IndexFolder) -> TrainingData:
         )
     if (years[train] != NO_YEAR).all():
         allowed &= years <= years[train].max()
-    references, lengths = index.graph.lists(train)
-    cited = Lists(offsets(lengths), references)
-    is_earlier = no_later(years[references], years[train][cited.segment_ids])
-    gold = cited.where(is_earlier & allowed[references])
+    cited = index.graph.at(train)
+    is_earlier = no_later(years[cited.indices], years[train][cited.segment_ids])
+    gold = cited.where(is_earlier & allowed[cited.indices])
     if not len(gold.indices):
         raise ConfigError(
             f"the train queries of {index.path} cite no eligible paper of the index; there is nothing to train on"

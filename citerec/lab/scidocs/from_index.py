@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from citerec.errors import ConfigError
 from citerec.index.folder import IndexFolder
-from citerec.index.graph import Graph
+from citerec.index.graph import Graph, Lists
 from citerec.index.papers import NO_YEAR, Papers, codes
 from citerec.index.splits import gold_citations, read_ids
 from citerec.lab.scidocs.classify import LabelledVectors, classify
@@ -221,19 +221,19 @@ class Relations:
     @cached_property
     def _of_few(self) -> npt.NDArray[np.bool_]:
         """Which names have so few papers that they are one person, shape (names,)."""
-        return np.diff(self.authors[1].indptr) <= PAPERS_OF_NAME
+        return self.authors[1].lengths <= PAPERS_OF_NAME
 
     @cached_property
-    def _gold(self) -> npt.NDArray[np.bool_]:
-        return gold_citations(self.graph, self.papers.years)
+    def _gold(self) -> Lists:
+        return self.graph.where(gold_citations(self.graph, self.papers.years))
 
     def cite(self, row: int, rng: np.random.Generator) -> Related:
         """Return the references of a paper of no later year; negatives are of no later year, too."""
-        entries = slice(self.graph.indptr[row], self.graph.indptr[row + 1])
-        gold = self.graph.indices[entries][self._gold[entries]]
         year = int(self.papers.years[row])
         latest = None if year == NO_YEAR else year
-        return Related(rng.permutation(gold), self.graph.references(row), latest)
+        return Related(
+            rng.permutation(self._gold[row]), self.graph.references(row), latest
+        )
 
     def co_cite(self, row: int, rng: np.random.Generator) -> Related:
         """Return the papers that only test-split papers cite together with a paper, most often first."""
@@ -353,7 +353,7 @@ def _most_first(
 
 
 def _with_links(graph: Graph) -> Rows:
-    return np.flatnonzero(np.diff(graph.indptr)).astype(np.int32)
+    return np.flatnonzero(graph.lengths).astype(np.int32)
 
 
 def _authors(papers: Papers) -> tuple[Graph, ...]:
