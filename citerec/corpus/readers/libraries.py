@@ -18,8 +18,7 @@ from citerec.corpus.readers.files import (
     Rows,
     Source,
     ToPaper,
-    located,
-    read_file,
+    papers_of,
 )
 from citerec.display import web_address
 from citerec.files.reading import BOM, read_stream
@@ -44,8 +43,7 @@ def _papers(
             )
 
     for file in source.files:
-        for line, row in read_file(file, records, read):
-            yield located(file, line, row, to_paper)
+        yield from papers_of([file], to_paper, read, log, records)
         for notice in notices:
             log(notice)
         notices.clear()
