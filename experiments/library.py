@@ -23,10 +23,10 @@ from rapidfuzz import fuzz, process
 from citerec.build.corpora import open_corpus
 from citerec.corpus.collector import RecordCounter
 from citerec.encode.machine import provenance
+from citerec.files import cache
 from citerec.index.folder import open_index
 from citerec.index.graph import Graph
 from citerec.index.java import start_jvm
-from citerec.library import reading
 from citerec.library.pdf import read_pdf
 from citerec.rank.ltr import DEFAULT, open_ranker
 from citerec.train.data import dev_queries
@@ -187,7 +187,7 @@ def main() -> None:
         for line in lines_of(given.folder / "pdfs" / "gold.jsonl")
     ]
     with TemporaryDirectory() as name:
-        reading.cache_folder = lambda: Path(name, "cache")
+        cache.cache_folder = lambda: Path(name, "cache")
         scratch = Path(name, "library")
         scratch.mkdir()
         papers = library(given.folder.resolve(), scratch, gold)

@@ -43,7 +43,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Papers:
         for paper in CORPUS:
             add(Paper(**paper))
     write_tables(path.parent, Papers(path))
-    return Papers(path, open_lookup(path.parent))
+    papers = Papers(path)
+    papers.lookup = open_lookup(path.parent)
+    return papers
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from citerec.build.index import BuildConfig, build_index, grow_index
 from citerec.corpus.collector import RecordCounter
 from citerec.corpus.readers import find_source, read_papers
 from citerec.errors import BadInputError, ConfigError
+from citerec.files import cache as files_cache
 from citerec.files.isolated import isolated
 from citerec.index.folder import open_index
 from citerec.library import reading
@@ -35,7 +36,7 @@ CLAIM = "Leaves of many plants heal wounds in a few days"
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(files_cache, "cache_folder", lambda: tmp_path / "cache")
 
 
 @pytest.fixture

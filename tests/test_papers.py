@@ -47,7 +47,9 @@ def written(folder: Path, papers: list[Paper]) -> Papers:
             add(paper)
     rmtree(folder / "lookup", ignore_errors=True)  # of the example before
     write_tables(folder, Papers(folder / "papers.arrow"))
-    return Papers(folder / "papers.arrow", open_lookup(folder))
+    papers = Papers(folder / "papers.arrow")
+    papers.lookup = open_lookup(folder)
+    return papers
 
 
 @given(st.lists(WILD, max_size=5, unique_by=lambda paper: paper.id))

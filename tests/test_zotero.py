@@ -18,9 +18,9 @@ from citerec.collect import zotero as client
 from citerec.collect.zotero import ITEMS, save_papers
 from citerec.encode.encoder import TransformerEncoder, Vectors
 from citerec.errors import CiterecError, ConfigError
+from citerec.files import cache as files_cache
 from citerec.index.folder import open_index
 from citerec.index.vectors import vectors_of
-from citerec.library import reading
 from citerec.types import Paper
 
 BASIL = "Sacred basil heals the wounds of laboratory mice"
@@ -37,7 +37,7 @@ def running(
 ) -> Generator[ZoteroServer]:
     """A Zotero with two papers, which were edited long ago; the tests run in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(reading, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(files_cache, "cache_folder", lambda: tmp_path / "cache")
     with zotero() as (server, address):
         monkeypatch.setenv(client.VARIABLE, address)
         server.library.clock = LONG_AGO

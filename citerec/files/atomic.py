@@ -108,13 +108,13 @@ def _remove(path: Path) -> None:
 def replace_folder(workspace: Path, target: Path) -> None:
     """Move `workspace` to `target`; a folder that was at `target` is removed. OutputError if that fails."""
     with writing(target):
-        if target.exists() and not _exchange(workspace, target):
+        if not target.exists():
+            workspace.rename(target)
+        elif not _exchange(workspace, target):
             old = workspace.with_name(f"{workspace.name}.old")
             target.rename(old)
             workspace.rename(target)
             workspace = old
-        elif not target.exists():
-            workspace.rename(target)
     shutil.rmtree(workspace, ignore_errors=True)
 
 

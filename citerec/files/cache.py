@@ -49,17 +49,20 @@ def private_folder(folder: Path) -> bool:
     return os.access(folder, os.W_OK)
 
 
-def kept(file: Path) -> bytes:
+def kept(place: str) -> bytes:
     """Return what a file of the cache holds; empty if there is none that can be read, and is this user's own."""
+    cache = cache_folder()
     with suppress(OSError):
-        return file.read_bytes() if is_private(file) else b""
+        if cache and is_private(cache / place):
+            return (cache / place).read_bytes()
     return b""
 
 
-def keep(file: Path, content: bytes) -> None:
+def keep(place: str, content: bytes) -> None:
     """Write a file of the cache, where it can be written."""
-    if private_folder(file.parent):
-        with suppress(OSError, OutputError), replacing(file) as temporary:
+    cache = cache_folder()
+    if cache and private_folder((cache / place).parent):
+        with suppress(OSError, OutputError), replacing(cache / place) as temporary:
             temporary.touch(mode=0o600)
             temporary.write_bytes(content)
 
@@ -81,21 +84,18 @@ def sha256_of_files(files: Sequence[Path]) -> str:
         )
 
     is_large = sum(file.stat().st_size for file in files) >= CACHED_SIZE
-    cache = cache_folder() if is_large else None
     before = identity()
-    name = hashlib.sha256(before.encode()).hexdigest()
-    file = cache / "sha256" / name if cache else None
-    cached = kept(file).decode(errors="replace") if file else ""
-    if re.fullmatch("[0-9a-f]{64}", cached):
-        return cached
+    place = f"sha256/{hashlib.sha256(before.encode()).hexdigest()}"
+    cached = kept(place) if is_large else b""
+    if re.fullmatch(b"[0-9a-f]{64}", cached):
+        return cached.decode()
     hashed = hashlib.sha256()
     for member in files:
         with member.open("rb") as stream:
             hashlib.file_digest(stream, lambda: hashed)
     digest = hashed.hexdigest()
-    if file:
+    if is_large and before == identity():
         newest = max(file.stat().st_ctime for file in files)
-        settled = before == identity() and abs(time.time() - newest) > SETTLED_SECONDS
-        if settled:
-            keep(file, digest.encode())
+        if abs(time.time() - newest) > SETTLED_SECONDS:
+            keep(place, digest.encode())
     return digest

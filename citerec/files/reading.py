@@ -25,12 +25,10 @@ def decoded(data: bytes) -> tuple[str, int]:
     A byte that is not UTF-8 is read as Windows-1252, whose letters are those of Latin-1; the others are not affected.
     """
     text = data.decode("utf-8-sig", "surrogateescape")
-    text, foreign = _FOREIGN.subn(_from_windows, text)
+    text, foreign = _FOREIGN.subn(
+        lambda byte: bytes([ord(byte[0]) - 0xDC00]).decode("cp1252", "replace"), text
+    )
     return text.replace("\r\n", "\n").replace("\r", "\n"), foreign
-
-
-def _from_windows(byte: re.Match[str]) -> str:
-    return bytes([ord(byte[0]) - 0xDC00]).decode("cp1252", "replace")
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -91,12 +89,6 @@ OTHER_FORMATS = {  # by the first bytes, up to case and blanks; the first match 
     # a column of titles or DOIs among others
     rb'(?=[^\n]*[,;\t])(?:[^\n]*[,;\t])?"?(?:(?:article|item) )?(?:title|doi|di|ti)"?(?:[,;\t](?! )|\r?\n)': _TABLE,
 }
-
-
-_OTHERS = [
-    (re.compile(pattern, re.IGNORECASE), name)
-    for pattern, name in OTHER_FORMATS.items()
-]
 
 
 # raised when a damaged file is read
@@ -201,8 +193,10 @@ def other_format(data: bytes) -> str:
     """Return what a file is, by its first bytes, and what to do, if it is known not to be read as text; else empty."""
     start = data[:4096].removeprefix(BOM).lstrip()
     binary = "binary data or UTF-16, not UTF-8 text (save it as text in the program that wrote it)"
-    names = (name for pattern, name in _OTHERS if pattern.match(start))
-    return next(names, binary if b"\0" in data else "")
+    for pattern, name in OTHER_FORMATS.items():
+        if re.match(pattern, start, re.IGNORECASE):
+            return name
+    return binary if b"\0" in data else ""
 
 
 def damaged(path: Path, line: int, error: Exception) -> BadInputError:

@@ -27,7 +27,7 @@ from citerec.errors import (
 )
 from citerec.files.arrays import Rows, check_rows, open_array
 from citerec.files.atomic import is_regular, replacing
-from citerec.files.cache import cache_folder, keep, kept
+from citerec.files.cache import keep, kept
 from citerec.files.checksums import (
     checksums_of,
     entries,
@@ -261,16 +261,13 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
             if (dense["papers"], dense["dim"]) != (len(papers), encoder.dim):
                 raise ValueError("its vectors do not match the papers and the encoder")
         part = "its content"
-        cache = cache_folder()
-        checked = hashlib.sha256(manifest.to_bytes()).hexdigest()
-        mark = cache / "checked" / checked if cache else None
-        if not (mark and kept(mark)):
+        mark = f"checked/{hashlib.sha256(manifest.to_bytes()).hexdigest()}"
+        if not kept(mark):
             # here: a content that was checked is not checked again
             from citerec.index.content import check_content
 
             check_content(path, papers, graph, contexts, settings)
-            if mark:
-                keep(mark, NAME.encode())
+            keep(mark, NAME.encode())
     except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         reason = " ".join(str(error).split())
         raise IndexDamagedError(path, [f"{part} cannot be read ({reason})"]) from error

@@ -238,19 +238,11 @@ def write_papers(path: Path) -> Generator[Callable[[Paper], None]]:
 class Papers:
     """The papers of an index, read on demand from a memory-mapped file."""
 
-    def __init__(self, path: Path, lookup: Lookup | None = None) -> None:
-        """Map the papers into memory; OSError or ValueError if it is not a file that `write_papers` wrote.
+    lookup: Lookup  # set where an index is opened
 
-        `lookup` is None while the index is built.
-        """
+    def __init__(self, path: Path) -> None:
+        """Map the papers into memory; OSError or ValueError if it is not a file that `write_papers` wrote."""
         self.table: pa.Table = open_table(path, SCHEMA)
-        self.lookup = lookup
-
-    @property
-    def tables(self) -> Lookup:
-        """The tables of the index, which is built."""
-        assert self.lookup
-        return self.lookup
 
     def __len__(self) -> int:
         return self.table.num_rows
@@ -362,7 +354,7 @@ class Papers:
 
     def rows_of(self, docids: Sequence[str]) -> Rows:
         """Return the rows of docids, shape (len(docids),); -1 for a docid that is not in the index."""
-        pairs = zip(docids, self.tables.ids.rows_of(docids), strict=True)
+        pairs = zip(docids, self.lookup.ids.rows_of(docids), strict=True)
         found = [
             next((row for row in rows.tolist() if self._id(row) == docid), -1)
             for docid, rows in pairs

@@ -193,13 +193,11 @@ class _Emptied(Papers):
             )
             table = table.set_column(place, table.field(place), column)
         self.table = table
-        self.lookup = papers.lookup
-        if lookup := papers.lookup:
-            titles, authors = (
-                table.where(~empty[table.rows])
-                for table in (lookup.titles, lookup.authors)
-            )
-            self.lookup = replace(lookup, titles=titles, authors=authors)
+        lookup = papers.lookup
+        titles, authors = (
+            table.where(~empty[table.rows]) for table in (lookup.titles, lookup.authors)
+        )
+        self.lookup = replace(lookup, titles=titles, authors=authors)
 
 
 def _same(a: npt.NDArray[np.generic], b: npt.NDArray[np.generic]) -> bool:

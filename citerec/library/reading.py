@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from citerec.corpus.readers.files import HEAD
 from citerec.errors import BadInputError, CiterecError
 from citerec.files.arrays import batched
-from citerec.files.cache import cache_folder, keep, kept, sha256_of_files
+from citerec.files.cache import keep, kept, sha256_of_files
 from citerec.files.isolated import isolated
 from citerec.files.reading import BOM, open_unpacked, read_stream, reading
 from citerec.library.latex import MAIN, read_latex
@@ -60,26 +60,22 @@ def _known_or_read(files: Sequence[Path]) -> list[FullText | str]:
     texts: dict[Path, FullText | str] = {}
     for file, entry in entries.items():
         with suppress(ValueError):  # there is none, or it is damaged
-            texts[file] = _TEXT.validate_json(kept(entry) if entry else b"")
+            texts[file] = _TEXT.validate_json(kept(entry))
     unread = [file for file in files if file not in texts]
     for file, text in zip(unread, _read_in_process(unread), strict=True):
         texts[file] = text
-        entry = entries[file]
-        if entry and isinstance(text, FullText):
-            keep(entry, orjson.dumps(text))
+        if isinstance(text, FullText):
+            keep(entries[file], orjson.dumps(text))
     return [texts[file] for file in files]
 
 
-def _entry(file: Path) -> Path | None:
-    """Return the file of the cache for a text; None without a cache."""
-    cache = cache_folder()
-    if cache is None:
-        return None
+def _entry(file: Path) -> str:
+    """Return the file of the cache for a text."""
     files = [file]
     if file.suffix.lower() in {".tex", ".ltx"}:
         files += sorted(part for end in _PARTS for part in file.parent.rglob(end))
     with reading(file):
-        return cache / "texts" / f"{sha256_of_files(files)}.{VERSION}.json"
+        return f"texts/{sha256_of_files(files)}.{VERSION}.json"
 
 
 def _read_in_process(files: Sequence[Path]) -> list[FullText | str]:

@@ -321,7 +321,7 @@ def _rows_of_text(text: str, papers: Papers) -> list[int]:
     codes = [
         "".join(words[:n]) for n in range(LEAST_WORDS, min(len(words), _MOST_WORDS))
     ]
-    found = papers.tables.titles.rows_of(codes)
+    found = papers.lookup.titles.rows_of(codes)
     by_row = papers.at(row for rows in found for row in rows.tolist())
     return [
         row
@@ -370,7 +370,7 @@ def _named_in(entry: Entry, papers: Papers) -> list[Entry]:
     ends = ((i, i + n) for i in range(len(parts)) for n in range(1, _MOST_PARTS))
     texts = {"".join(title_key(t := " ".join(parts[i:j])).split()): t for i, j in ends}
     codes = [code for code in texts if len(code) >= _LEAST_LETTERS]
-    rows = papers.tables.titles.rows_of(codes)
+    rows = papers.lookup.titles.rows_of(codes)
     known = [code for code, found in zip(codes, rows, strict=True) if len(found)]
     longest = [
         title
@@ -391,7 +391,7 @@ def _named_in(entry: Entry, papers: Papers) -> list[Entry]:
 def _similar_in(titles: Sequence[str], papers: Papers) -> dict[str, SimilarTitles]:
     """Return the rows of a corpus with an equal or similar title, by title: those that share a code."""
     codes = sorted({code for title in titles for code in title_codes(title)})
-    found = papers.tables.titles.rows_of(codes)
+    found = papers.lookup.titles.rows_of(codes)
     rows = np.unique(concatenated(found, np.int32))
     texts = papers.texts("title", rows).to_pylist()
     return similar_titles(titles, zip(rows.tolist(), texts, strict=True))
@@ -400,7 +400,7 @@ def _similar_in(titles: Sequence[str], papers: Papers) -> dict[str, SimilarTitle
 def rows_by_doi(ids: Iterable[str], papers: Papers) -> dict[str, set[int]]:
     """Return the rows of each DOI, in the form of `id_key`, that is in the corpus: as an id or as a stated DOI."""
     dois = sorted(filter(doi_of, ids))
-    rows = papers.tables.dois.rows_of(dois)
+    rows = papers.lookup.dois.rows_of(dois)
     return {doi: set(of_doi.tolist()) for doi, of_doi in zip(dois, rows, strict=True)}
 
 

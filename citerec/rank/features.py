@@ -634,7 +634,7 @@ def written_by(papers: Papers, names: Sequence[str]) -> tuple[Rows, int]:
     by_key = {key: name for name in reversed(names) if (key := name_key(name))}
     rows = list[int]()
     for (key, name), of_key in zip(
-        by_key.items(), papers.tables.authors.rows_of(by_key), strict=True
+        by_key.items(), papers.lookup.authors.rows_of(by_key), strict=True
     ):
         family = key.rpartition(" ")[2]
         for row, authors in zip(
