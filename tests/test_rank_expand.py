@@ -47,9 +47,7 @@ def scores(
     year: int = 2010,
 ) -> NeighbourScores:
     """The scores that some neighbours, closest first, give to some papers."""
-    found = neighbour_scores(
-        graph, graph.snapshot_before(year), rows(*neighbours), *TWO
-    )
+    found = neighbour_scores(graph.snapshot_before(year), rows(*neighbours), *TWO)
     return found.at(rows(*papers))
 
 
@@ -93,9 +91,7 @@ def test_the_closest_neighbours_are_ten(build: Build) -> None:
     graph = TemporalGraph(index, CitationScope.EARLIER)
     flat = (12, 10**6)  # all have the same weight
 
-    found = neighbour_scores(
-        graph, graph.snapshot_before(2010), rows(*range(12)), *flat
-    )
+    found = neighbour_scores(graph.snapshot_before(2010), rows(*range(12)), *flat)
 
     at = found.at(rows(12, 13))
     assert at.cited_by.tolist() == pytest.approx([11 / 12, 1 / 12], abs=1e-4)
@@ -164,7 +160,7 @@ def test_a_walk_agrees_with_dense_linear_algebra(build: Build) -> None:
     graph = TemporalGraph(build(papers), CitationScope.EARLIER)
     snapshot = graph.snapshot_before(2009)  # the references of 9, 10 and 11 are unknown
 
-    visited = walk(graph, snapshot, rows(3, 1))
+    visited = walk(snapshot, rows(3, 1))
 
     cites = np.zeros((size, size))
     cites[graph.index.graph.citing, graph.index.graph.indices] = 1

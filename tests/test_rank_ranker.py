@@ -120,15 +120,9 @@ def facts(build: Build) -> Facts:
         {"id": "q", "title": "Q", "year": 2010, "citations": ["p"]},
         {"id": "r", "title": "R", "year": 2011, "citations": ["p"]},
     ]
-    known = TemporalGraph(build(papers), CitationScope.EARLIER)
-    rows = np.array([2, 1], np.int32)
-    found = neighbour_scores(known, known.snapshot_before(None), rows)
-    return Facts(
-        known,
-        known.snapshot_before(None),
-        found,
-        authors=["Ann Roe", "Cy Dee", "Ben Lee"],
-    )
+    known = TemporalGraph(build(papers), CitationScope.EARLIER).snapshot_before(None)
+    found = neighbour_scores(known, np.array([2, 1], np.int32))
+    return Facts(known, found, authors=["Ann Roe", "Cy Dee", "Ben Lee"])
 
 
 def said_of(
@@ -182,10 +176,9 @@ def test_an_author_known_by_initials_alone_is_stated_as_such(build: Build) -> No
         {"id": "p", "title": "P", "authors": ["C. Dee", "Bo Lee"]},
         {"id": "q", "title": "Q", "authors": ["Cy Dee"], "citations": ["p"]},
     ]
-    known = TemporalGraph(build(papers), CitationScope.EARLIER)
-    snapshot = known.snapshot_before(None)
-    found = neighbour_scores(known, snapshot, np.array([1], np.int32))
-    facts = Facts(known, snapshot, found, authors=["Cy Dee", "Ben Lee"])
+    known = TemporalGraph(build(papers), CitationScope.EARLIER).snapshot_before(None)
+    found = neighbour_scores(known, np.array([1], np.int32))
+    facts = Facts(known, found, authors=["Cy Dee", "Ben Lee"])
 
     assert facts.author_overlap(0) == (
         "may share an author with you, by initials alone: C. Dee"

@@ -47,8 +47,8 @@ def facts_of(build: Build) -> Callable[[list[int]], Facts]:
     graph = TemporalGraph(build(records()), CitationScope.EARLIER)
     rows = np.array([int(title[1:]) for title in NEIGHBOURS], np.int32)
     snapshot = graph.snapshot_before(YEAR)
-    scores = neighbour_scores(graph, snapshot, rows, 10)
-    return lambda cited: Facts(graph, snapshot, scores, cited)
+    scores = neighbour_scores(snapshot, rows, 10)
+    return lambda cited: Facts(snapshot, scores, cited)
 
 
 @pytest.fixture

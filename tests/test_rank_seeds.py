@@ -97,7 +97,7 @@ def test_scores_and_counts_are_those_of_brute_force(
     snapshot = graph.snapshot_before(year)
     scores = {
         name: dict(zip(scored.tolist(), values.tolist(), strict=True))
-        for name, (scored, values) in graph_scores(graph, snapshot, rows).items()
+        for name, (scored, values) in graph_scores(snapshot, rows).items()
     }
 
     for paper in set(range(size)) - seeds:
@@ -111,7 +111,7 @@ def test_scores_and_counts_are_those_of_brute_force(
         assert {n: scores[n].get(paper, 0) for n in expected} == pytest.approx(
             expected, abs=1e-5
         )
-        found = connections(graph, snapshot, rows, paper)
+        found = connections(snapshot, rows, paper)
         assert {name: len(ones) for name, ones in found.items()} == {
             CO_CITATION: len(set().union(*(known[one] for one in citing)) & seeds),
             SIMILAR_LISTS: sum(len(known[one] & seeds) > 1 for one in citing),

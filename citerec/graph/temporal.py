@@ -48,6 +48,7 @@ class GraphSnapshot:
     graph: Graph
     cited_by: CitedBy  # its transpose
     years: Years  # of the papers, shape (papers,)
+    temporal: "TemporalGraph"  # which it is a snapshot of
 
     def is_citing(self, rows: Rows) -> Flags:
         """Return whether the references of some papers are known, shape of `rows`."""
@@ -81,6 +82,17 @@ class GraphSnapshot:
         for row in own:
             counts -= np.isin(rows, self.graph.references(row))
         return counts
+
+    def citing(self, row: int) -> Rows:
+        """Return the papers that are known to cite the paper at `row`, rising."""
+        rows = self.temporal.all_citers.citers(row)
+        return rows[self.is_citing(rows)]
+
+    def references(self, row: int) -> Rows:
+        """Return the known references of the paper at `row`."""
+        [is_known] = self.is_citing(np.array([row], np.int32))
+        references = self.temporal.index.graph.references(row)
+        return references if is_known else references[:0]
 
 
 class CitationScope(StrEnum):
@@ -198,6 +210,7 @@ class TemporalGraph:
             graph=graph,
             cited_by=cited_by,
             years=self._years,
+            temporal=self,
         )
 
     @cached_property
@@ -237,14 +250,3 @@ class TemporalGraph:
         if not hasattr(self._per_thread, "scratch"):
             self._per_thread.scratch = np.empty(len(self._years), np.int32)
         return self._per_thread.scratch
-
-    def citing(self, row: int, snapshot: GraphSnapshot) -> Rows:
-        """Return the papers that are known to cite the paper at `row`, rising."""
-        rows = self.all_citers.citers(row)
-        return rows[snapshot.is_citing(rows)]
-
-    def references(self, row: int, snapshot: GraphSnapshot) -> Rows:
-        """Return the known references of the paper at `row`."""
-        [is_known] = snapshot.is_citing(np.array([row], np.int32))
-        references = self.index.graph.references(row)
-        return references if is_known else references[:0]

@@ -145,7 +145,6 @@ class NeighbourScores:
 
 
 def neighbour_scores(
-    graph: TemporalGraph,
     snapshot: GraphSnapshot,
     rows: Rows,
     neighbours: int = NEIGHBOURS,
@@ -161,6 +160,7 @@ def neighbour_scores(
     """
     is_citing = snapshot.is_citing(rows)
     is_cited = snapshot.citations(rows) > 0
+    graph = snapshot.temporal
     scratch = graph.scratch
 
     def weights(mask: Flags, count: int) -> SparseVector:
@@ -178,8 +178,8 @@ def neighbour_scores(
         "cited_by": citing.times(cites),
         "cited_by_closest": closest.times(cites),
         "cited_by_count": ones.times(cites),
-        "co_cited": _co_cited(graph, snapshot, weights(is_cited, neighbours)),
-        "coupled": _coupled(graph, snapshot, citing),
+        "co_cited": _co_cited(snapshot, weights(is_cited, neighbours)),
+        "coupled": _coupled(snapshot, citing),
     }
     distinct = _distinct(np.concatenate([vector.rows for vector in scores.values()]))
     scratch[distinct] = np.arange(len(distinct), dtype=np.int32)
@@ -203,23 +203,20 @@ def _distinct(rows: Rows) -> Rows:
     return rows[np.concatenate([[True], rows[1:] != rows[:-1]])[: len(rows)]]
 
 
-def _co_cited(
-    graph: TemporalGraph, snapshot: GraphSnapshot, weights: SparseVector
-) -> SparseVector:
+def _co_cited(snapshot: GraphSnapshot, weights: SparseVector) -> SparseVector:
     """Return the weighted co-citations of each paper, without those with itself, whose cosine is 1."""
+    graph = snapshot.temporal
     citing = weights.divided(snapshot.citations).times(graph.all_citers.sampled)
     citing = citing.only(snapshot.is_citing(citing.rows))
     both = citing.times(graph.index.graph.lists)
     return both.divided(snapshot.citations).minus(weights)
 
 
-def _coupled(
-    graph: TemporalGraph, snapshot: GraphSnapshot, weights: SparseVector
-) -> SparseVector:
+def _coupled(snapshot: GraphSnapshot, weights: SparseVector) -> SparseVector:
     """Return the weighted coupling of each paper, without that with itself, whose cosine is 1."""
-    citations = graph.index.graph
+    citations = snapshot.temporal.index.graph
     cited = weights.divided(citations.degrees).times(citations.lists)
-    both = cited.times(graph.all_citers.sampled)
+    both = cited.times(snapshot.temporal.all_citers.sampled)
     both = both.only(snapshot.is_citing(both.rows)).divided(citations.degrees)
     return both.minus(weights)
 
@@ -262,7 +259,7 @@ class CandidateExpander:
             closest = np.concatenate(
                 [known, retrieved.rows[~np.isin(retrieved.rows, known)]]
             )
-            scores = neighbour_scores(self.graph, snapshot, closest, self.neighbours)
+            scores = neighbour_scores(snapshot, closest, self.neighbours)
             weight = scores.cited_by + scores.co_cited
             keep = within(batch.eligible[i], index.years, scores.rows) & (weight > 0)
             found = scores.rows[keep], weight[keep]
@@ -289,13 +286,14 @@ DAMPING = 0.85  # probability of each further step
 STEPS = 2
 
 
-def walk(graph: TemporalGraph, snapshot: GraphSnapshot, best: Rows) -> SparseVector:
+def walk(snapshot: GraphSnapshot, best: Rows) -> SparseVector:
     """Return how often a walk visits each paper after its start; papers that it does not visit are left out.
 
     The starts are the first `SEEDS` of the best candidates with a known citation, weighted by 1 / (`RRF_K0` + rank).
 
     Source: a personalised PageRank, Page et al. 1999, http://ilpubs.stanford.edu:8090/422.
     """
+    graph = snapshot.temporal
     starts = best[snapshot.is_citing(best) | (snapshot.citations(best) > 0)][:SEEDS]
     weights = reciprocal_ranks(len(starts))
     here = SparseVector(starts, weights / max(weights.sum(), 1e-9), graph.scratch)
@@ -319,7 +317,7 @@ BLOCK = 2048  # vectors that are read at once, so that they stay in the caches o
 
 
 def linked_similarity(
-    graph: TemporalGraph, snapshot: GraphSnapshot, rows: Rows, query: QueryVector
+    snapshot: GraphSnapshot, rows: Rows, query: QueryVector
 ) -> Scores:
     """Return the cosine of the query's vector and the mean direction of what each paper cites or is cited by.
 
@@ -327,11 +325,11 @@ def linked_similarity(
     """
     from scipy.sparse import csr_array
 
-    years = graph.index.papers.years
+    graph = snapshot.temporal
     citing, lengths = graph.all_citers.sampled(rows)
     cited, degrees = graph.index.graph.lists(rows)
     is_known = np.repeat(snapshot.is_citing(rows), degrees) & (
-        years[cited] < snapshot.year
+        snapshot.years[cited] < snapshot.year
     )
     owners, links = thinned(citing, lengths, snapshot.is_citing(citing))
     more_owners, more_links = thinned(cited, degrees, is_known)

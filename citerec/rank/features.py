@@ -74,7 +74,6 @@ class Signals:
         query: Query,
         candidates: ExpandedCandidates,
         cited: Sequence[int],
-        graph: TemporalGraph,
         lookups: "Features",
     ) -> None:
         """Prepare; `cited` are the rows of the known references, `lookups` keeps what was read of the index."""
@@ -84,8 +83,8 @@ class Signals:
         # of the candidates; each feature has their shape
         self.rows: Rows = candidates.rows
         self.snapshot: GraphSnapshot = candidates.snapshot  # the known citations
-        self.graph = graph
-        self.index = graph.index
+        self.graph = candidates.snapshot.temporal
+        self.index = self.graph.index
         self.lookups = lookups
 
     @property
@@ -210,14 +209,14 @@ class Signals:
         if (vector := self.candidates.query_vector) is None:
             return self.missing
         # scaled, because the cosines of one encoder are not those of another
-        values = linked_similarity(self.graph, self.snapshot, self.rows, vector)
+        values = linked_similarity(self.snapshot, self.rows, vector)
         known = np.isfinite(values)
         values[known] = min_max(values[known])
         return values
 
     def walk(self) -> Values:
         """The visits of a walk from the best candidates / the most visits."""
-        visits = walk(self.graph, self.snapshot, self.rows).at(self.rows)
+        visits = walk(self.snapshot, self.rows).at(self.rows)
         return visits / max(float(visits.max(initial=0)), 1e-9)
 
     @cached_property
@@ -548,7 +547,7 @@ class Features:
         `cited` are the rows of the known references of the query. A ConfigError if an added feature returns no number
         for each candidate.
         """
-        signals = Signals(query, candidates, cited, self._graph, self)
+        signals = Signals(query, candidates, cited, self)
         matrix = np.full((len(signals.rows), len(self.table)), np.nan, np.float32)
         no_graph = candidates.snapshot.is_empty
         for column, feature in enumerate(self.table if len(matrix) else ()):

@@ -47,26 +47,24 @@ class Facts:
 
     def __init__(
         self,
-        graph: TemporalGraph,
         snapshot: GraphSnapshot,
         neighbour_scores: NeighbourScores,
         cited: Sequence[int] = (),
         authors: Sequence[str] = (),
     ) -> None:
         """Prepare; `neighbour_scores` hold the neighbours of the query, `cited` its known references."""
-        self.papers = len(graph.index.papers)
-        self._graph = graph
+        self.papers = snapshot.temporal.index.papers
         self._snapshot = snapshot
         self._scores = neighbour_scores
         self._cited = np.array(sorted(cited), np.int32)
         self._authors = authors
-        self._written, _ = written_by(graph.index.papers, authors)
-        self._title = partial(quoted, graph.index.papers)
+        self._written, _ = written_by(self.papers, authors)
+        self._title = partial(quoted, self.papers)
 
     def cited_by_similar(self, row: int) -> str:
         """Count the neighbours that cite a paper, and name the closest of them."""
         neighbours = self._scores.neighbours
-        citing = neighbours[np.isin(neighbours, self._citing(row))]
+        citing = neighbours[np.isin(neighbours, self._snapshot.citing(row))]
         if not len(citing):
             return ""
         if len(neighbours) == 1:
@@ -76,17 +74,19 @@ class Facts:
 
     def co_cited(self, row: int) -> str:
         """Name what a paper is most often cited together with, and by the newest paper that cites both."""
-        best, both = self._largest(row, self._scores.cited_neighbours, self._citing)
+        neighbours = self._scores.cited_neighbours
+        best, both = self._largest(row, neighbours, self._snapshot.citing)
         if not len(both):
             return ""
-        years = self._graph.index.papers.years[both]
+        years = self.papers.years[both]
         newest = both[np.argmax(np.where(years == NO_YEAR, -1, years))]
         others = f" and {plural(len(both) - 1, 'other')}" if len(both) > 1 else ""
         return f"cited together with {best} by {self._title(newest)}{others}"
 
     def coupled(self, row: int) -> str:
         """Name what shares the most references with a paper."""
-        best, both = self._largest(row, self._scores.neighbours, self._references)
+        neighbours = self._scores.neighbours
+        best, both = self._largest(row, neighbours, self._snapshot.references)
         if not len(both):
             return ""
         what = "the same paper" if len(both) == 1 else f"the same {len(both):,} papers"
@@ -94,7 +94,7 @@ class Facts:
 
     def coupling(self, row: int) -> str:
         """Count the known references of the query that a paper cites, and name one."""
-        both = np.intersect1d(self._references(row), self._cited)
+        both = np.intersect1d(self._snapshot.references(row), self._cited)
         if not len(both):
             return ""
         cited = f"{plural(len(both), 'paper')} that you cite{such_as(len(both))}"
@@ -102,9 +102,7 @@ class Facts:
 
     def author_overlap(self, row: int) -> str:
         """Name an author of a paper who is one of the query, or may be: of whom initials alone are known."""
-        [names] = self._graph.index.papers.texts(
-            "authors", np.array([row], np.int32)
-        ).to_pylist()
+        names = self.papers[row].authors
         same = {
             name: {same_person(name, author) for author in self._authors}
             for name in names
@@ -117,7 +115,7 @@ class Facts:
 
     def self_cited(self, row: int) -> str:
         """Count the papers by authors with the names of the query's that cite a paper."""
-        count = len(np.intersect1d(self._citing(row), self._written))
+        count = len(np.intersect1d(self._snapshot.citing(row), self._written))
         return (
             f"cited by {plural(count, 'earlier paper')} of your authors, by name"
             if count
@@ -142,12 +140,6 @@ class Facts:
             if len(both):
                 return f"{which}{self._title(best)}", both
         return "", own[:0]
-
-    def _citing(self, row: int) -> Rows:
-        return self._graph.citing(row, self._snapshot)
-
-    def _references(self, row: int) -> Rows:
-        return self._graph.references(row, self._snapshot)
 
 
 def quoted(papers: Papers, row: int) -> str:
@@ -223,7 +215,7 @@ def reasons(
             case "bm25":
                 text = matching(matched)
             case "dense":
-                text = semantic(item, facts.papers)
+                text = semantic(item, len(facts.papers))
             case "rerank":
                 text = reranked(value)
             case (
@@ -288,7 +280,7 @@ def with_reasons(
             explained.append(replace(item, reasons=tuple(filter(None, of_stages))))
         return tuple(explained)
     expanded = candidates.expanded
-    known = graph, expanded.snapshot, expanded.neighbour_scores
+    known = expanded.snapshot, expanded.neighbour_scores
     facts = Facts(*known, candidates.cited, query.authors)
     matrix = candidates.matrix[ranks_and_scores(expanded.hits, candidates.rows)[0] - 1]
     of_models = [model.contributions(matrix) for model in candidates.models]

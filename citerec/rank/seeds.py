@@ -92,7 +92,7 @@ class SeedRetriever:
             seeds = np.array(sorted(cited), np.int32)
             rule = replace(rule, excluded=rule.excluded.union(cited))  # noqa: PLW2901
             searched: dict[str, Hits] = {}
-            connected = graph_scores(self.graph, snapshot, seeds)
+            connected = graph_scores(snapshot, seeds)
             for name, (rows, scores) in connected.items():
                 keep = within(rule, papers.years, rows) & (scores > 0)
                 points = scores[keep].astype(np.float32)
@@ -128,10 +128,11 @@ def source_points(name: str, hits: Hits) -> Floats:
 
 
 def graph_scores(
-    graph: TemporalGraph, snapshot: GraphSnapshot, seeds: Rows
+    snapshot: GraphSnapshot, seeds: Rows
 ) -> dict[str, tuple[Rows, Floats | Scores]]:
     """Return papers and their scores by each source of the citation graph: above 0 if connected with the seeds."""
-    neighbours = neighbour_scores(graph, snapshot, seeds, len(seeds), _EQUAL)
+    graph = snapshot.temporal
+    neighbours = neighbour_scores(snapshot, seeds, len(seeds), _EQUAL)
     citing, shared = np.unique(graph.all_citers.sampled(seeds)[0], return_counts=True)
     known = snapshot.is_citing(citing)
     citing = citing[known]
@@ -149,24 +150,24 @@ def graph_scores(
 
 
 def connections(
-    graph: TemporalGraph, snapshot: GraphSnapshot, seeds: Rows, row: int
+    snapshot: GraphSnapshot, seeds: Rows, row: int
 ) -> dict[str, Sequence[int]]:
     """Return the papers by whose known citations a paper is connected with a list, by source of the citation graph.
 
     co-citation: papers of the list that are cited together with it, the most often first; similar-lists: papers that
     cite it and two of the list; coupling: papers of the list that it cites; cited-by: those that cite it.
     """
-    citing = graph.citing(row, snapshot).tolist()
-    lists = [
-        np.intersect1d(graph.references(row, snapshot), seeds).tolist()
-        for row in citing
-    ]
+    citing = snapshot.citing(row).tolist()
+    cited, *lists = (
+        np.intersect1d(snapshot.references(paper), seeds).tolist()
+        for paper in (row, *citing)
+    )
     return {
         CO_CITATION: [row for row, _ in Counter(chain(*lists)).most_common()],
         SIMILAR_LISTS: [
             row for row, shared in zip(citing, lists, strict=True) if len(shared) > 1
         ],
-        COUPLING: np.intersect1d(graph.references(row, snapshot), seeds).tolist(),
+        COUPLING: cited,
         CITED_BY: np.intersect1d(citing, seeds).tolist(),
     }
 
@@ -195,7 +196,7 @@ def seed_reasons(
         titles = titles_of(candidates.seeds, papers)
         words = bm25.by_key_terms(KEY_TERMS).matches(titles, rows, most=MOST_WORDS)
     for i, (item, row) in enumerate(zip(result, rows, strict=True)):
-        connected = connections(graph, candidates.snapshot, candidates.seeds, row)
+        connected = connections(candidates.snapshot, candidates.seeds, row)
         several = plural(len(connected[SIMILAR_LISTS]), "paper")
         texts = {
             name: f"{CONNECTED[name]} {len(by):,} of your references{such_as(len(by))} {quoted(papers, by[0])}"
