@@ -36,7 +36,7 @@ from citerec.files import isolated as inputs
 from citerec.files.isolated import isolated
 from citerec.index.folder import IndexFolder
 from citerec.serve import ServeConfig, app
-from citerec.serve.requests import ReadRequest, RecommendRequest
+from citerec.serve.requests import RecommendRequest, read_request, size_of
 from citerec.serve.service import THREADS, OpenIndex, Service
 
 BERT = {
@@ -616,7 +616,8 @@ def test_a_batch_is_larger_than_a_draft_and_a_draft_than_a_short_list(
 
     def size(**body: Any) -> int:
         request = RecommendRequest(**body)
-        return ReadRequest.of(request, opened).size(request)
+        read, _ = read_request(request, opened)
+        return size_of(request, read)
 
     drafts = [{"id": f"{n}", "title": "Trees"} for n in range(8)]
     sizes = [size(title="Trees", k=5), size(title="Trees"), size(query=drafts)]

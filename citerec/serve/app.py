@@ -7,7 +7,6 @@ from asyncio import Transport
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
-from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -22,7 +21,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.middleware.gzip import GZipMiddleware
 from prometheus_client import Counter, Gauge, Histogram, Info
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, Field, create_model
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -44,6 +43,7 @@ from citerec.serve.requests import (
     CheckAnswer,
     CheckRequest,
     ExportRequest,
+    IndexRequest,
     RecommendAnswer,
     RecommendRequest,
     SaveRequest,
@@ -207,12 +207,9 @@ class PaperAnswer(BaseModel):
     cited_by: PaperPage
 
 
-class ConnectionsRequest(BaseModel):
+class ConnectionsRequest(IndexRequest):
     """Papers by their ids, such as a list and the references of its draft."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    index: str | None = None
     ids: list[str] = Field(min_length=1, max_length=1_000)
     k: int = Field(
         10, ge=1, le=100, description="Prior works and derivative works, at most."
@@ -453,13 +450,16 @@ class Metrics:
     def __init__(self, service: Service) -> None:
         self.registry = to = prometheus.CollectorRegistry()
         prometheus.ProcessCollector(registry=to)
-        counter = partial(Counter, registry=to)
         about = "Requests by route and status."
-        self.requests = counter("citerec_requests", about, ["route", "status"])
+        self.requests = Counter(
+            "citerec_requests", about, ["route", "status"], registry=to
+        )
         self.seconds = Histogram(
             "citerec_request_seconds", "Time to answer.", ["route"], registry=to
         )
-        self.queries = counter("citerec_queries", "Queries that were ranked.")
+        self.queries = Counter(
+            "citerec_queries", "Queries that were ranked.", registry=to
+        )
         waiting = Gauge(
             "citerec_requests_in_flight", "Requests not answered yet.", registry=to
         )
@@ -508,9 +508,8 @@ async def _on_error(request: Request, error: Exception) -> Response:
     if not request.url.path.startswith("/recommendations/"):
         return problem.response(request.state.log["id"])
     # clients of Semantic Scholar read "error", and know 400 alone for what is wrong with a request
-    problem.status_code = (
-        400 if problem.kind == "invalid-request" else problem.status_code
-    )
+    if problem.kind == "invalid-request":
+        problem.status_code = 400
     return problem.response(request.state.log["id"], error=problem.detail)
 
 

@@ -162,9 +162,13 @@ class Guard:
             seconds = monotonic() - started
             route = getattr(scope.get("route"), "path", "(none)")
             self._answered(route, status or 500, seconds)
-            line = {"method": scope["method"], "route": route, "status": status or 500}
-            fields = entry | line | {"ms": round(1000 * seconds, 1)}
-            LOG.info("request", extra={"fields": fields})
+            entry |= {
+                "method": scope["method"],
+                "route": route,
+                "status": status or 500,
+                "ms": round(1000 * seconds, 1),
+            }
+            LOG.info("request", extra={"fields": entry})
 
     def _check_size(self, size: int) -> None:
         if size > (most := self.settings.max_body_bytes):

@@ -314,15 +314,14 @@ def create_server(opening: "Future[Service]") -> CitationServer:
         )
         server.add_tool(run, tool.__name__, description=getdoc(tool), annotations=hints)
 
-    tools = (
+    for tool in (
         recommend,
         search,
         get_paper,
         references_and_citers,
         check_bibliography,
         corpus_info,
-    )
-    for tool in tools:
+    ):
         add(tool)
     return server
 

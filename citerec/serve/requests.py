@@ -8,7 +8,7 @@ from dataclasses import replace
 from enum import Enum
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import Request as HttpRequest
@@ -112,7 +112,15 @@ def like(settings: type[Settings], name: str) -> Any:
     return copy(settings.model_fields[name])
 
 
-class RecommendRequest(BaseModel):
+class IndexRequest(BaseModel):
+    """A request to one index."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    index: str | None = setting(None, "The name of an index; by default the first.")
+
+
+class RecommendRequest(IndexRequest):
     """A draft, a sentence or a list of references, or several drafts, and options of `citerec recommend`.
 
     The draft is given by `title` (and `abstract`), by `query` as a record, or by `text` as the content of a file.
@@ -120,7 +128,6 @@ class RecommendRequest(BaseModel):
     """
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={
             "examples": [
                 {
@@ -134,7 +141,6 @@ class RecommendRequest(BaseModel):
         },
     )
 
-    index: str | None = setting(None, "The name of an index; by default the first.")
     query: Json | Queries | None = setting(
         None, "A draft as a record of a query file, or several."
     )
@@ -231,39 +237,37 @@ class RecommendRequest(BaseModel):
         return start.replace(reranker=chosen, **changes)
 
 
-class ReadRequest(NamedTuple):
-    """A request within the limits of a server, with the papers of its lists looked up."""
+def read_request(
+    body: RecommendRequest, opened: OpenIndex
+) -> tuple[Request, ListedPapers]:
+    """Read a request within the limits of a server, and look up the papers of its lists.
 
-    request: Request
-    listed: ListedPapers
+    Texts that a parser reads are read in processes of their own.
+    """
+    drafts = _drafts(body)
+    request = Request.of(
+        drafts,
+        title=None if drafts else body.title,
+        abstract=(None if drafts else body.abstract) or "",
+        body=body.body or "",
+        year=None if drafts else body.year,
+        context=None if drafts else body.context,
+        k=body.k if "k" in body.model_fields_set else None,
+        year_max=body.year_max,
+        year_min=body.year_min,
+        excluded=_listed(body.exclude, "exclude"),
+        cited=body.cited if body.cited == NONE else _listed(body.cited, "cited"),
+        rejected=_listed(body.rejected, "rejected"),
+        explain=body.explain,
+        most_sentences=MAX_QUERIES,
+    )
+    within_limits(request.drafts)
+    return request, opened.default.look_up(request)
 
-    @classmethod
-    def of(cls, body: RecommendRequest, opened: OpenIndex) -> Self:
-        """Read a request; texts that a parser reads are read in processes of their own."""
-        drafts = _drafts(body)
-        request = Request.of(
-            drafts,
-            title=None if drafts else body.title,
-            abstract=(None if drafts else body.abstract) or "",
-            body=body.body or "",
-            year=None if drafts else body.year,
-            context=None if drafts else body.context,
-            k=body.k if "k" in body.model_fields_set else None,
-            year_max=body.year_max,
-            year_min=body.year_min,
-            excluded=_listed(body.exclude, "exclude"),
-            cited=body.cited if body.cited == NONE else _listed(body.cited, "cited"),
-            rejected=_listed(body.rejected, "rejected"),
-            explain=body.explain,
-            most_sentences=MAX_QUERIES,
-        )
-        within_limits(request.drafts)
-        return cls(request, opened.default.look_up(request))
 
-    def size(self, body: RecommendRequest) -> int:
-        """Return how much work on the models it is, roughly: requests of a lower size go first."""
-        papers = body.k + body.rerank_depth
-        return (len(self.request.drafts.queries) * papers).bit_length()
+def size_of(body: RecommendRequest, read: Request) -> int:
+    """Return how much work on the models a request is, roughly: those of a lower size go first."""
+    return (len(read.drafts.queries) * (body.k + body.rerank_depth)).bit_length()
 
 
 def _drafts(body: RecommendRequest) -> QueryFile | None:
@@ -301,7 +305,8 @@ async def recommended(
     shown: Callable[[OpenIndex, list[Recommendations], Sequence[str]], Response],
 ) -> Response:
     """Return what `shown` makes of one list per query, in the order of the body, and of notices about the draft."""
-    read = await answer(request, partial(ReadRequest.of, body), body.index, body.pool)
+    reading = partial(read_request, body)
+    read, listed = await answer(request, reading, body.index, body.pool)
     service: Service = request.app.state.service
 
     def work(opened: OpenIndex) -> Response:
@@ -312,13 +317,11 @@ async def recommended(
             raise ConfigError(
                 "the options name a model that this index does not have"
             ) from error
-        lists = recommender.recommend_many(
-            read.request, read.listed, service.models.pause
-        )
-        notices = (*read.request.drafts.notices, *read.listed.notices)
+        lists = recommender.recommend_many(read, listed, service.models.pause)
+        notices = (*read.drafts.notices, *listed.notices)
         return shown(opened, [*map(for_client, lists)], [*map(for_clients, notices)])
 
-    return await answer(request, work, body.index, size=read.size(body))
+    return await answer(request, work, body.index, size=size_of(body, read))
 
 
 def for_client(found: Recommendations) -> Recommendations:
@@ -328,12 +331,12 @@ def for_client(found: Recommendations) -> Recommendations:
 
 
 def _listed(given: list[str] | str | None, name: str) -> PaperList | None:
+    return None if given is None else _list(given, name)
+
+
+def _list(given: list[str] | str, name: str) -> PaperList:
     """Return a list of papers; a text of a client is never the path of a file."""
-    if given is None:
-        return None
-    if isinstance(given, list):
-        return paper_list_of(given)
-    return read_list(given, name)
+    return paper_list_of(given) if isinstance(given, list) else read_list(given, name)
 
 
 def read_list(text: str, name: str) -> PaperList:
@@ -347,12 +350,9 @@ def read_list(text: str, name: str) -> PaperList:
     return listed
 
 
-class SaveRequest(BaseModel):
+class SaveRequest(IndexRequest):
     """Papers of an index and others, with notes."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    index: str | None = setting(None, "The name of an index; by default the first.")
     ids: Papers = setting([], "Their ids, DOIs or titles.")
     outside: Text = setting(
         "", "Papers that the index does not have, as BibTeX; they come last."
@@ -395,25 +395,16 @@ class ExportRequest(SaveRequest):
         return written, notice_of(found, config)
 
 
-class CheckRequest(BaseModel):
+class CheckRequest(IndexRequest):
     """A bibliography to compare with an index, as `citerec check` does."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    index: str | None = setting(None, "The name of an index; by default the first.")
     references: Papers | Text = Field(
         description="Ids, DOIs or titles; or the content of a .bib, RIS or CSL-JSON file."
     )
 
     def answered(self, opened: OpenIndex) -> "CheckAnswer":
         """Compare the list with an index."""
-        given = self.references
-        listed = (
-            paper_list_of(given)
-            if isinstance(given, list)
-            else read_list(given, "references")
-        )
-        return checked(listed, opened.index.papers)
+        return checked(_list(self.references, "references"), opened.index.papers)
 
 
 class CheckAnswer(BaseModel):

@@ -181,8 +181,9 @@ def read_files(files: Sequence[Upload], folder: str) -> Uploads:
             "files", "; ".join(read.unread) or "none was sent; choose a draft"
         )
     for file in files:
-        file.path_in(folder).parent.mkdir(parents=True, exist_ok=True)
-        file.path_in(folder).write_bytes(file.data)
+        path = file.path_in(folder)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(file.data)
     drafts = [file for file in files if file.content.format == DocumentFormat.LATEX]
     drafts = [file for file in drafts if file.suffix not in AROUND]
     first = main_file({file.name: file.data for file in drafts}) if drafts else ""

@@ -211,8 +211,12 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> Json:
         rows, _, line = looked_up(listed, name, opened.index.papers)
         found = opened.index.papers.at(sorted(rows)).values()
         for paper in found:
-            named = {"id": paper.id, "title": visible(paper.title), "year": paper.year}
-            cited[paper.id] = {**named, "retracted": paper.retracted}
+            cited[paper.id] = {
+                "id": paper.id,
+                "title": visible(paper.title),
+                "year": paper.year,
+                "retracted": paper.retracted,
+            }
         references.append(f"{visible(line)}.")
         checks.append(
             {"name": name, **checked(listed, opened.index.papers).model_dump()}
