@@ -12,7 +12,7 @@ from citerec.encode.spec import Similarity
 from citerec.errors import ModelError
 from citerec.files.arrays import Vectors
 from citerec.index import vectors
-from citerec.index.vectors import NAME, open_dense, resolve, similarities, write_dense
+from citerec.index.vectors import NAME, DenseIndex, resolve, similarities, write_dense
 from citerec.types import Eligibility
 
 PAPERS, DIM, K = 3000, 32, 20
@@ -62,7 +62,7 @@ def test_every_kind_finds_the_nearest_eligible_papers(
         Eligibility(excluded=frozenset(range(800, 1000))),
     ]
 
-    index = open_dense(tmp_path, settings, YEARS)
+    index = DenseIndex(tmp_path, settings, YEARS)
     found = index.nearest(queries, rules, K)
 
     for query, rule, (rows, scores) in zip(queries, rules, found, strict=True):
@@ -88,7 +88,7 @@ def test_queries_that_exclude_many_papers_in_common_find_the_nearest_others(
     tmp_path: Path, papers: Vectors
 ) -> None:
     settings = written(tmp_path, papers, DenseKind.EXACT, Similarity.COSINE)
-    index, queries = open_dense(tmp_path, settings, YEARS), papers[[5, 17, 19]]
+    index, queries = DenseIndex(tmp_path, settings, YEARS), papers[[5, 17, 19]]
     retracted = frozenset(range(0, PAPERS, 2))
     rules = [Eligibility(excluded=retracted | {row}) for row in (5, 17, 19)]
 
@@ -126,7 +126,7 @@ def test_another_file_is_refused(
 
     for wrong in ({"kind": str(other)}, {"papers": 5}, {"dim": 31}):
         with pytest.raises(ValueError, match="it "):
-            open_dense(tmp_path, settings | wrong, YEARS)
+            DenseIndex(tmp_path, settings | wrong, YEARS)
     (tmp_path / NAME).write_bytes(b"x" * 100_000)
     with pytest.raises(ValueError, match="cannot read"):
-        open_dense(tmp_path, settings, YEARS)
+        DenseIndex(tmp_path, settings, YEARS)

@@ -61,8 +61,8 @@ from citerec.index.bm25 import Bm25Builder
 from citerec.index.contexts import (
     CONTEXTS,
     TABLE,
+    Contexts,
     link_contexts,
-    open_contexts,
     write_contexts,
 )
 from citerec.index.contexts import SCHEMA as CONTEXTS_SCHEMA
@@ -603,7 +603,7 @@ def _write_contexts(
 ) -> dict[str, int]:
     """Write what finds the contexts of the papers; return their number and that of their tokens."""
     link_contexts(folder / CONTEXTS, collector.rows)
-    contexts = open_contexts(folder / CONTEXTS, papers.years)
+    contexts = Contexts(folder / CONTEXTS, papers.years)
     with Bm25Builder(contexts.path) as bm25:
         for numbers in batched(range(len(contexts)), BATCH):
             bm25.add(list(ContextTexts(contexts).at(numbers).values()))

@@ -20,7 +20,7 @@ from citerec.drafts.context import without_markers
 from citerec.errors import writing
 from citerec.files.arrays import Vectors, batched
 from citerec.files.atomic import building, link, locked, refuse_links
-from citerec.index.contexts import CONTEXTS, LEAST_EMBEDDED, Contexts, open_contexts
+from citerec.index.contexts import CONTEXTS, LEAST_EMBEDDED, Contexts
 from citerec.index.folder import (
     DENSE,
     MODELS,
@@ -169,7 +169,7 @@ def embed(
             cache = _Cache(store / f"{name[:24]}.vectors", encoder, old)
             settings["dense"] = _embedded(papers, folder / DENSE, cache, config, *how)
             if (folder / CONTEXTS).is_dir():
-                contexts = open_contexts(folder / CONTEXTS, papers.years)
+                contexts = Contexts(folder / CONTEXTS, papers.years)
                 if len(contexts) >= LEAST_EMBEDDED:
                     kind = config.dense.replace(kind=DenseKind.AUTO)
                     config = config.replace(dense=kind)

@@ -22,7 +22,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,6 +33,7 @@ import numpy.typing as npt
 
 from citerec.errors import OutputError
 from citerec.files.arrays import (
+    Array,
     Counts,
     Rows,
     batched,
@@ -47,8 +47,6 @@ from citerec.index.folder import BM25, IndexFolder
 from citerec.index.java import as_type, is_java_exception, java_class, leave_thread
 from citerec.text import contents
 from citerec.types import Paper
-
-Ints = npt.NDArray[Any]
 
 # --- analysis
 
@@ -575,33 +573,37 @@ NO_TERM = -1
 _KEPT = 200_000  # terms whose numbers are kept in memory
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Postings:
-    """The postings of an index; several threads may read them."""
+    """The postings of an index, memory-mapped; several threads may read them."""
 
-    tokens: int  # of all documents
-    with_terms: int  # documents that have a term
-    terms: npt.NDArray[np.uint8]
-    ends: Counts
-    indptr: Counts
-    docs: Rows
-    freqs: Ints
-    norms: npt.NDArray[np.uint8]
-    # of terms that were looked up
-    numbers: dict[str, int] = field(default_factory=dict[str, int])
+    def __init__(self, folder: Path, documents: int, tokens: int) -> None:
+        """Open postings of so many documents and tokens; OSError or ValueError if they do not fit together."""
+        self.tokens = tokens  # of all documents
+        self.terms = open_array(folder / "terms.npy", np.uint8)
+        self.ends: Counts = open_array(folder / "ends.npy", np.int64)
+        count = len(self.ends)
+        self.indptr: Counts = open_array(folder / "indptr.npy", np.int64, length=count)
+        self.docs: Rows = open_array(folder / "docs.npy", np.int32)
+        count = len(self.docs)
+        self.freqs = open_array(folder / "freqs.npy", np.uint8, np.int32, length=count)
+        self.norms = open_array(folder / "norms.npy", np.uint8, length=documents)
+        check_ends("ends.npy", self.ends, len(self.terms))
+        check_ends("indptr.npy", self.indptr, len(self.docs))
+        self.with_terms = int(np.count_nonzero(self.norms))  # documents
+        self._numbers: dict[str, int] = {}  # of terms that were looked up
 
     def number(self, term: str) -> int:
         """Return the number of a term, `NO_TERM` if no document has it."""
-        number = self.numbers.get(term)
+        number = self._numbers.get(term)
         if number is None:
-            if len(self.numbers) >= _KEPT:
-                self.numbers.clear()
+            if len(self._numbers) >= _KEPT:
+                self._numbers.clear()
             wanted = term.encode(errors="replace")
             count = len(self.ends) - 1
             number = bisect_left(range(count), wanted, key=self._term)
             if number == count or self._term(number) != wanted:
                 number = NO_TERM
-            self.numbers[term] = number
+            self._numbers[term] = number
         return number
 
     def starting(self, prefix: str, most: int) -> list[str]:
@@ -620,7 +622,7 @@ class Postings:
         """Return how many documents have a term."""
         return int(self.indptr[number + 1] - self.indptr[number])
 
-    def freqs_in(self, number: int, docs: Rows) -> tuple[Ints, Ints]:
+    def freqs_in(self, number: int, docs: Rows) -> tuple[Array, Array]:
         """Return which of some rising documents have a term, by their places, and how often each has it."""
         start = int(self.indptr[number])
         end = int(self.indptr[number + 1])
@@ -628,20 +630,6 @@ class Postings:
         in_term = np.searchsorted(of_term, docs)
         places = np.flatnonzero(of_term[np.minimum(in_term, len(of_term) - 1)] == docs)
         return places, self.freqs[start:end][in_term[places]]
-
-
-def open_postings(folder: Path, documents: int, tokens: int) -> Postings:
-    """Open the postings of so many Lucene documents and tokens; OSError or ValueError if they do not fit together."""
-    terms = open_array(folder / "terms.npy", np.uint8)
-    ends = open_array(folder / "ends.npy", np.int64)
-    indptr = open_array(folder / "indptr.npy", np.int64, length=len(ends))
-    docs = open_array(folder / "docs.npy", np.int32)
-    freqs = open_array(folder / "freqs.npy", np.uint8, np.int32, length=len(docs))
-    norms = open_array(folder / "norms.npy", np.uint8, length=documents)
-    check_ends("ends.npy", ends, len(terms))
-    check_ends("indptr.npy", indptr, len(docs))
-    with_terms = int(np.count_nonzero(norms))
-    return Postings(tokens, with_terms, terms, ends, indptr, docs, freqs, norms)
 
 
 def byte_of_length(lengths: Counts) -> npt.NDArray[np.uint8]:

@@ -8,10 +8,8 @@ that cite a paper of the index are numbered from 0, in the order of their papers
 from array import array
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +22,7 @@ from citerec.files.arrays import (
     open_array,
     save_array,
 )
-from citerec.index.graph import gathered
+from citerec.index.graph import INDICES, INDPTR, gathered
 from citerec.index.papers import open_table, texts_at, write_rows
 from citerec.types import Context
 
@@ -38,21 +36,36 @@ SCHEMA = pa.schema(
         pa.field("cites", pa.list_(pa.string()), nullable=False),  # ids
     ]
 )
-_ARRAYS = ("places.npy", "citing.npy", "indptr.npy", "indices.npy")
+PLACES = "places.npy"
+CITING = "citing.npy"
 
 
-@dataclass(frozen=True, eq=False)
 class Contexts:
     """The contexts of an index that cite one of its papers."""
 
-    path: Path  # of their folder
-    tokens: int  # of all of them, for BM25
-    years: Rows  # of the citing papers, shape (contexts,)
-    places: Rows  # rows of `table`, rising, shape (contexts,)
-    citing: Rows  # rows of the citing papers, rising, shape (contexts,)
-    indptr: Counts  # shape (contexts + 1,)
-    indices: Rows  # rows of the papers that each cites, one context after the other
-    table: Any
+    def __init__(self, folder: Path, years: Rows, tokens: int = 0) -> None:
+        """Map the contexts in a folder into memory; OSError or ValueError if they are not those of an index.
+
+        `years` holds the year of each paper, shape (papers,).
+        """
+        self.path = folder
+        self.tokens = tokens  # of all of them, for BM25
+        self.table = open_table(folder / TABLE, SCHEMA)
+        # rows of `table`, rising, shape (contexts,)
+        self.places: Rows = open_array(folder / PLACES, np.int32)
+        count = len(self.places)
+        # rows of the citing papers, rising, shape (contexts,)
+        self.citing: Rows = open_array(folder / CITING, np.int32, length=count)
+        self.indptr: Counts = open_array(folder / INDPTR, np.int64, length=count + 1)
+        # rows of the papers that each cites, one context after the other
+        self.indices: Rows = open_array(folder / INDICES, np.int32)
+        check_rows(PLACES, self.places, self.table.num_rows)
+        check_rows(CITING, self.citing, len(years))
+        check_ends(INDPTR, self.indptr, len(self.indices))
+        check_rows(INDICES, self.indices, len(years))
+        if (np.diff(self.places) <= 0).any() or (np.diff(self.citing) < 0).any():
+            raise ValueError("its contexts are not in the order of their papers")
+        self.years = years[self.citing]  # of the citing papers, shape (contexts,)
 
     def __len__(self) -> int:
         return len(self.places)
@@ -137,27 +150,9 @@ def link_contexts(folder: Path, rows: Mapping[str, int]) -> None:
             citing.append(row)
             degrees.append(len(cited))
             indices.extend(sorted(cited))
-    contents = (places, citing, np.cumsum(degrees), indices)
-    for name, content in zip(_ARRAYS, contents, strict=True):
+    for name, content in zip(
+        (PLACES, CITING, INDPTR, INDICES),
+        (places, citing, np.cumsum(degrees), indices),
+        strict=True,
+    ):
         save_array(folder / name, np.asarray(content))
-
-
-def open_contexts(folder: Path, years: Rows, tokens: int = 0) -> Contexts:
-    """Map the contexts in a folder into memory; OSError or ValueError if they are not those of an index.
-
-    `years` holds the year of each paper, shape (papers,).
-    """
-    table = open_table(folder / TABLE, SCHEMA)
-    names = [folder / name for name in _ARRAYS]
-    places = open_array(names[0], np.int32)
-    citing = open_array(names[1], np.int32, length=len(places))
-    indptr = open_array(names[2], np.int64, length=len(places) + 1)
-    indices = open_array(names[3], np.int32)
-    check_rows(names[0].name, places, table.num_rows)
-    check_rows(names[1].name, citing, len(years))
-    check_ends(names[2].name, indptr, len(indices))
-    check_rows(names[3].name, indices, len(years))
-    if (np.diff(places) <= 0).any() or (np.diff(citing) < 0).any():
-        raise ValueError("its contexts are not in the order of their papers")
-    of_citing = years[citing]
-    return Contexts(folder, tokens, of_citing, places, citing, indptr, indices, table)

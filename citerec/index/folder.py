@@ -38,7 +38,7 @@ from citerec.files.checksums import (
     sealed,
     unexpected,
 )
-from citerec.index.contexts import CONTEXTS, Contexts, open_contexts
+from citerec.index.contexts import CONTEXTS, Contexts
 from citerec.index.graph import Graph, open_graph
 from citerec.index.papers import Papers, open_lookup
 from citerec.index.splits import FOLDER as SPLITS_FOLDER
@@ -249,8 +249,9 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
         contexts = None
         if (count := manifest.counts.get(CONTEXTS)) is not None:
             part = CONTEXTS
-            tokens = manifest.counts["contexts_tokens"]
-            contexts = open_contexts(path / part, papers.years, tokens)
+            contexts = Contexts(
+                path / part, papers.years, manifest.counts["contexts_tokens"]
+            )
             if len(contexts) != count:
                 raise ValueError(f"it holds {len(contexts):,} contexts")
         part = NAME

@@ -154,7 +154,7 @@ def vectors_of_contexts(index: IndexFolder) -> "DenseIndex | None":
 
 def _opened(index: IndexFolder, part: str, settings: Json, years: Rows) -> "DenseIndex":
     try:
-        return open_dense(index.path / part, settings, years)
+        return DenseIndex(index.path / part, settings, years)
     except (
         OSError,
         EOFError,
@@ -168,61 +168,51 @@ def _opened(index: IndexFolder, part: str, settings: Json, years: Rows) -> "Dens
         ) from error
 
 
-def open_dense(folder: Path, settings: Mapping[str, Any], years: Rows) -> "DenseIndex":
-    """Open the vectors that `write_dense` wrote, memory-mapped; `settings` are what it returned.
-
-    `years` holds the year of each row, shape (papers,), for eligibility. OSError if the file cannot be read, ValueError
-    if it is damaged or does not match `settings`, KeyError if these are incomplete.
-    """
-    faiss = load()
-    path = folder / NAME
-    kind = DenseKind(settings["kind"])
-    similarity = Similarity(settings["similarity"])
-    rows = int(settings["papers"])
-    dim = int(settings["dim"])
-    if rows != len(years):
-        raise ValueError(f"it holds {rows} vectors for {len(years)} papers")
-    try:
-        index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
-    except RuntimeError as error:
-        raise ValueError("faiss cannot read it") from error
-    is_refined = isinstance(index, faiss.IndexRefine)
-    exact = faiss.downcast_index(index.refine_index) if is_refined else index
-    base = faiss.downcast_index(index.base_index) if is_refined else index
-    expected = faiss.index_factory(1, FACTORIES[kind]).__class__
-    if not isinstance(base, expected) or not isinstance(exact, faiss.IndexFlat):
-        raise ValueError(f"it is no index of the kind {kind}")
-    if {(part.ntotal, part.d) for part in (exact, base)} != {(rows, dim)}:
-        raise ValueError(f"it does not hold {rows} vectors of {dim} dimensions")
-    return DenseIndex(index, base, exact, path, similarity, years)
-
-
 class DenseIndex:
     """The vectors of an index; several threads may use it."""
 
-    def __init__(
-        self,
-        whole: Any,
-        base: Any,
-        exact: Any,
-        path: Path,
-        similarity: Similarity,
-        years: Rows,
-    ) -> None:
-        """Hold `base`, which is searched, and `exact`, which has the vectors, both parts of `whole`, from a file."""
-        # `whole` owns the other two
-        self._whole = whole
-        self._base = base
-        self._exact = exact
-        self.similarity = similarity
+    def __init__(self, folder: Path, settings: Mapping[str, Any], years: Rows) -> None:
+        """Open the vectors that `write_dense` wrote, memory-mapped; `settings` are what it returned.
+
+        `years` holds the year of each row, shape (papers,), for eligibility. OSError if the file cannot be read,
+        ValueError if it is damaged or does not match `settings`, KeyError if these are incomplete.
+        """
+        faiss = load()
+        path = folder / NAME
+        kind = DenseKind(settings["kind"])
+        self.similarity = Similarity(settings["similarity"])
+        rows = int(settings["papers"])
+        dim = int(settings["dim"])
+        if rows != len(years):
+            raise ValueError(f"it holds {rows} vectors for {len(years)} papers")
         self._years = years
-        self._is_graph = hasattr(base, "hnsw")
+        try:
+            # which owns its parts
+            self._whole = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+        except RuntimeError as error:
+            raise ValueError("faiss cannot read it") from error
+        # the part that has the vectors, and the part that is searched
+        self._exact = self._base = self._whole
+        if isinstance(self._whole, faiss.IndexRefine):
+            self._exact = faiss.downcast_index(self._whole.refine_index)
+            self._base = faiss.downcast_index(self._whole.base_index)
+        expected = faiss.index_factory(1, FACTORIES[kind]).__class__
+        is_exact = isinstance(self._exact, faiss.IndexFlat)
+        if not isinstance(self._base, expected) or not is_exact:
+            raise ValueError(f"it is no index of the kind {kind}")
+        if {(part.ntotal, part.d) for part in (self._exact, self._base)} != {
+            (rows, dim)
+        }:
+            raise ValueError(f"it does not hold {rows} vectors of {dim} dimensions")
+        self._is_graph = hasattr(self._base, "hnsw")
         # what a scan reads
-        self._scanned = load().downcast_index(base.storage) if self._is_graph else base
+        self._scanned = self._base
+        if self._is_graph:
+            self._scanned = faiss.downcast_index(self._base.storage)
         self._file = os.open(path, os.O_RDONLY)
         finalize(self, os.close, self._file)
         # behind the exact vectors, faiss writes a number of 4 bytes
-        self._first = path.stat().st_size - 4 - 4 * exact.ntotal * exact.d
+        self._first = path.stat().st_size - 4 - 4 * rows * dim
 
     def vectors(self, rows: Rows) -> Vectors:
         """Return the vectors of some rows, shape (len(rows), dim)."""

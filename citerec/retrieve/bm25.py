@@ -24,15 +24,14 @@ import numpy as np
 
 from citerec.config import Bm25Config, StopWords
 from citerec.errors import IndexDamagedError
-from citerec.files.arrays import Rows, Scores, open_array
+from citerec.files.arrays import Array, Rows, Scores, open_array
 from citerec.index.bm25 import (
     LENGTHS,
     NO_TERM,
     POSTINGS,
     ROWS,
-    Ints,
+    Postings,
     analyze,
-    open_postings,
 )
 from citerec.index.contexts import Contexts
 from citerec.index.folder import IndexFolder
@@ -97,7 +96,7 @@ class Bm25Retriever:
         try:
             # of each document
             self._rows: Rows = open_array(index.bm25 / ROWS, np.int32)
-            self._postings = open_postings(
+            self._postings = Postings(
                 index.path / POSTINGS, len(self._rows), index.tokens
             )
         except (OSError, ValueError) as error:
@@ -277,7 +276,7 @@ class Bm25Retriever:
         scores[:, order] = totals
         return scores
 
-    def _weights(self, dfs: Ints, counts: Scores) -> Scores:
+    def _weights(self, dfs: Array, counts: Scores) -> Scores:
         """Return the weight of terms, from their numbers of documents and how often the query has them."""
         idf = np.log(1 + (self._postings.with_terms - dfs + 0.5) / (dfs + 0.5))
         return counts * idf.astype(np.float32)

@@ -47,12 +47,12 @@ def _postings_bytes(work: Work) -> float:
     """Return the bytes of the postings of a query's terms, of the mean query."""
     import numpy as np
 
-    from citerec.index.bm25 import NO_TERM, open_postings
+    from citerec.index.bm25 import NO_TERM, Postings
     from citerec.index.folder import open_index
 
     index = open_index(work.index)
     documents = len(np.load(index.bm25 / "rows.npy"))
-    postings = open_postings(index.path / "postings", documents, 0)
+    postings = Postings(index.path / "postings", documents, 0)
     each = postings.docs.itemsize + postings.freqs.itemsize
     queries = orjson.loads(work.queries.read_bytes())["tokens"]
     numbers = [postings.number(term) for tokens in queries for term in {*tokens}]
