@@ -36,7 +36,7 @@ from citerec.rank.expand import (
 from citerec.rerank.reranker import NAME as RERANK
 from citerec.retrieve.fuse import min_max, ranks_and_scores
 from citerec.text import STOP_WORDS, contents
-from citerec.types import Query, SentenceScores
+from citerec.types import Hits, Query, SentenceScores
 
 NEAR = 20  # closest candidates of a sentence, as many as a list of references shows
 HIGHEST = 3  # sentences of a body that are averaged
@@ -66,26 +66,21 @@ class Group(StrEnum):
     ADDED = "added"  # of packages and programs
 
 
+@dataclass(eq=False)
 class Signals:
     """What a feature may read: one query, its candidates, and what is known at the query's time."""
 
-    def __init__(
-        self,
-        query: Query,
-        candidates: ExpandedCandidates,
-        cited: Sequence[int],
-        lookups: "Features",
-    ) -> None:
-        """Prepare; `cited` are the rows of the known references, `lookups` keeps what was read of the index."""
-        self.query = query
-        self.candidates = candidates
-        self.cited = cited
+    query: Query
+    candidates: ExpandedCandidates
+    cited: Sequence[int]  # the rows of the known references
+    lookups: "Features"  # keeps what was read of the index
+
+    def __post_init__(self) -> None:
         # of the candidates; each feature has their shape
-        self.rows: Rows = candidates.rows
-        self.snapshot: GraphSnapshot = candidates.snapshot  # the known citations
-        self.graph = candidates.snapshot.temporal
+        self.rows: Rows = self.candidates.rows
+        self.snapshot = self.candidates.snapshot  # the known citations
+        self.graph = self.snapshot.temporal
         self.index = self.graph.index
-        self.lookups = lookups
 
     @property
     def missing(self) -> Scores:
@@ -104,12 +99,16 @@ class Signals:
     @cached_property
     def _ranks(self) -> dict[str, Values]:
         """The reciprocal ranks by retriever."""
-        reciprocal: dict[str, Values] = {}
-        for name, hits in self.candidates.hits_by_source.items():
-            if name != EXPAND and not name.startswith(RERANK):
-                ranks, _ = ranks_and_scores(hits, self.rows)
-                reciprocal[name] = np.where(ranks > 0, 1 / (RRF_K0 + ranks), 0)
-        return reciprocal
+        return {
+            name: self._reciprocal(hits)
+            for name, hits in self.candidates.hits_by_source.items()
+            if name != EXPAND and not name.startswith(RERANK)
+        }
+
+    def _reciprocal(self, hits: Hits) -> Values:
+        """Return 1 / (60 + rank) of each candidate, 0 where it is not among some hits."""
+        ranks, _ = ranks_and_scores(hits, self.rows)
+        return np.where(ranks > 0, 1 / (RRF_K0 + ranks), 0)
 
     def scaled_scores(
         self, retriever: str, scale: Callable[[Scores], Values]
@@ -118,10 +117,8 @@ class Signals:
         hits = self.candidates.hits_by_source.get(retriever)
         if hits is None:
             return self.missing
-        ranks, _ = ranks_and_scores(hits, self.rows)
-        points = np.zeros(len(self.rows))
-        points[ranks > 0] = scale(hits.scores)[ranks[ranks > 0] - 1]
-        return points
+        scaled = replace(hits, scores=scale(hits.scores))
+        return np.nan_to_num(ranks_and_scores(scaled, self.rows)[1])
 
     def context_scores(self, name: str) -> Values:
         """Return the scores of each candidate by the contexts that cite it, scaled to [0, 1]; 0 where none was found.
@@ -138,8 +135,7 @@ class Signals:
         lists = self.candidates.contexts.values()
         if not lists:
             return self.missing
-        ranks = np.array([ranks_and_scores(hits, self.rows)[0] for hits in lists])
-        return np.where(ranks > 0, 1 / (RRF_K0 + ranks), 0).max(axis=0)
+        return np.max([self._reciprocal(hits) for hits in lists], axis=0)
 
     def mean_rank(self) -> Values:
         """The mean of the reciprocal ranks of all retrievers."""

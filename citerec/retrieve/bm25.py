@@ -123,7 +123,7 @@ class Bm25Retriever:
         """Return the `k` best eligible papers of each query; queries are searched in parallel."""
         self._queries += len(queries)
         # in this thread: the analysis holds Python's lock, and a thread that calls Java would have to leave it
-        terms = [self._numbered(self._terms(query)) for query in queries]
+        terms = [dict(self._terms(query).values()) for query in queries]
         search = partial(self._search, k, compiled=self._is_compiled)
         threads = min(self.config.threads or os.cpu_count() or 1, len(queries))
         if threads <= 1:
@@ -142,13 +142,13 @@ class Bm25Retriever:
         self, k: int, terms: Mapping[int, int], rule: Eligibility, *, compiled: bool
     ) -> Hits:
         """Return the `k` best eligible papers, by the numbers of the query's terms and how often it holds each."""
+        postings = self._postings
         numbers = np.fromiter(terms, np.int64, len(terms))
-        starts = self._postings.indptr[numbers]
-        ends = self._postings.indptr[numbers + 1]
+        starts = postings.indptr[numbers]
+        ends = postings.indptr[numbers + 1]
         weights = self._weights(
             ends - starts, np.fromiter(terms.values(), np.float32, len(terms))
         )
-        postings = self._postings
         totals = np.zeros(len(self._years))
         if compiled:
             lists = postings.docs, postings.freqs, postings.norms
@@ -176,7 +176,7 @@ class Bm25Retriever:
 
     def scores_of_papers(self, queries: Sequence[Query], rows: Rows) -> Scores:
         """Return the score of each distinct paper for each query, shape (queries, papers); 0 without a common term."""
-        terms = [self._numbered(self._terms(query)) for query in queries]
+        terms = [dict(self._terms(query).values()) for query in queries]
         return self._table(terms, rows)
 
     def by_key_terms(self, key_terms: int) -> Self:
@@ -195,10 +195,10 @@ class Bm25Retriever:
         Words that more papers have than `COMMON` are left out, and function words.
         """
         most_papers = COMMON * self._postings.with_terms + _FEW
-        counts = {
-            term: count
-            for term, count in self._terms(query).items()
-            if self._postings.df(self._postings.number(term)) <= most_papers
+        known = {
+            term: {number: count}
+            for term, (number, count) in self._terms(query).items()
+            if self._postings.df(number) <= most_papers
         }
         language = self.foreign_language(query)
         function_words = _function_words()[language] if language else STOP_WORDS
@@ -210,10 +210,10 @@ class Bm25Retriever:
         for word in dict.fromkeys([*WORD.findall(text), *tokens]):
             for term in analyze(word):
                 forms.setdefault(term, word.lower() if word[1:].islower() else word)
-        each = [self._numbered({term: count}) for term, count in counts.items()]
         matching: list[list[str]] = []
-        for weights in self._table(each, np.array(rows, np.int32)).T.tolist():
-            weight = dict(zip(counts, weights, strict=True))
+        table = self._table([*known.values()], np.array(rows, np.int32))
+        for weights in table.T.tolist():
+            weight = dict(zip(known, weights, strict=True))
             best = sorted(
                 filter(weight.get, weight), key=lambda term: (-weight[term], term)
             )
@@ -247,11 +247,11 @@ class Bm25Retriever:
 
     def term_weights(self, query: Query) -> dict[str, float]:
         """Return the weight in a score of each term of a query that papers have."""
-        counts = self._terms(query)
-        numbers = map(self._postings.number, counts)
-        dfs = np.array([self._postings.df(number) for number in numbers], np.int64)
-        times = np.array([*counts.values()], np.float32)
-        return dict(zip(counts, self._weights(dfs, times).tolist(), strict=True))
+        known = self._terms(query)
+        df = self._postings.df
+        dfs = np.array([df(number) for number, _ in known.values()], np.int64)
+        times = np.array([count for _, count in known.values()], np.float32)
+        return dict(zip(known, self._weights(dfs, times).tolist(), strict=True))
 
     def _table(self, queries: Sequence[Mapping[int, int]], rows: Rows) -> Scores:
         """Return the scores of distinct papers, eligible or not, shape (queries, papers); 0 without a term.
@@ -288,25 +288,24 @@ class Bm25Retriever:
         documents[self._rows] = np.arange(len(self._rows), dtype=np.int32)
         return documents
 
-    def _terms(self, query: Query) -> dict[str, int]:
-        """Return the searched terms of a query that papers have, and how often the query has each."""
-        counts = Counter(terms_of(query, self.config))
+    def _terms(self, query: Query) -> dict[str, tuple[int, int]]:
+        """Return the searched terms of a query that papers have: the number of each, and how often the query has it."""
         postings = self._postings
-        dfs = {
-            t: postings.df(n) for t in counts if (n := postings.number(t)) != NO_TERM
+        counts = Counter(terms_of(query, self.config)).items()
+        known = {
+            term: (number, count)
+            for term, count in counts
+            if (number := postings.number(term)) != NO_TERM
         }
         if self.config.form is QueryForm.KEY_TERMS:  # those of highest tf * idf
             papers = len(postings.norms)
             weight = {
-                term: counts[term] * math.log(papers / (1 + df))
-                for term, df in dfs.items()
+                term: count * math.log(papers / (1 + postings.df(number)))
+                for term, (number, count) in known.items()
             }
             best = sorted(weight, key=lambda term: (-weight[term], term))
-            return {term: counts[term] for term in best[: self.config.key_terms]}
-        return {term: counts[term] for term in dfs}
-
-    def _numbered(self, terms: Mapping[str, int]) -> dict[int, int]:
-        return {self._postings.number(term): count for term, count in terms.items()}
+            known = {term: known[term] for term in best[: self.config.key_terms]}
+        return known
 
 
 @cache
