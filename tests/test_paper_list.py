@@ -56,6 +56,44 @@ def test_the_yaml_of_typst_is_a_list_and_a_fault_in_it_is_named() -> None:
         parse_paper_list(f"{text}    author: [Ada", "refs.yml")
 
 
+CSL_YAML = """---
+references:
+- id: loom2019
+  type: article-journal
+  title: Looms of the north
+  author:
+  - family: Weaver
+    given: Ada
+  issued:
+    date-parts:
+    - - 2019
+      - 5
+  container-title: Weaving
+  DOI: 10.1000/loom
+- id: knots
+  title: Knots and nets
+  author: [{literal: The Knot Society}]
+  issued: 2020-03
+...
+"""
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_yaml_of_pandoc_is_a_list(end: str) -> None:
+    listed = parse_paper_list(CSL_YAML.replace("\n", end), "refs.yaml")
+
+    first, second = listed.entries
+    assert (first.key, first.title, first.year) == (
+        "loom2019",
+        "Looms of the north",
+        2019,
+    )
+    assert (first.authors, first.venue) == (("Ada Weaver",), "Weaving")
+    assert first.dois == ("10.1000/loom",)
+    assert (second.title, second.year) == ("Knots and nets", 2020)
+    assert second.authors == ("The Knot Society",)
+
+
 def test_other_indented_text_is_no_yaml_in_linear_time() -> None:
     text = "Plants:\n" + "    a line of blanks and words\n" * 20_000
 

@@ -1242,12 +1242,27 @@ def test_the_number_of_a_preprint_on_arxiv_is_its_doi(
     assert paper.doi == "10.48550/arXiv.2101.00001"
 
 
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        (
+            "a.bib",
+            "@article{a, title={Knots}, journal={Weaving}, eprint={2101.00001}}",
+        ),
+        (
+            "a.json",
+            '[{"id": "a", "title": "Knots", "container-title": "Weaving", "URL": "http://arxiv.org/abs/2101.00001"}]',
+        ),
+        (
+            "a.ris",
+            "TY  - JOUR\nTI  - Knots\nT2  - Weaving\nUR  - http://arxiv.org/abs/2101.00001\n",
+        ),
+    ],
+)
 def test_an_article_with_a_copy_on_arxiv_does_not_get_the_doi_of_the_copy(
-    tmp_path: Path,
+    tmp_path: Path, file: str, content: str
 ) -> None:
-    article = "@article{a, title={Knots}, journal={Weaving}, eprint={2101.00001}}"
-
-    [paper] = papers(write(tmp_path / "a.bib", article))
+    [paper] = papers(write(tmp_path / file, content))
 
     assert (paper.venue, paper.doi) == ("Weaving", "")
 

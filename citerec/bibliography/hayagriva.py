@@ -1,4 +1,4 @@
-"""Reads Hayagriva, the YAML of Typst's bibliographies, in which an entry may be a part of its `parent`."""
+"""Reads CSL YAML, and Hayagriva, the YAML of Typst's bibliographies, whose entries may be parts of their `parent`."""
 
 from collections.abc import Iterator
 from itertools import repeat
@@ -9,15 +9,18 @@ from citerec.display import one_line
 from citerec.errors import BadInputError
 from citerec.types import Json
 
-# how a text begins: a key, and below it a field with a colon
-BEGIN = r"\A(?:[ \t]*(?:#[^\n]*)?\n)*+[\w\"'][^\s:]*:[ \t]*\n(?:[ \t]++[^\n]*+\n)*?[ \t]++(?:type|title):\s"
+# how a text begins: a key, and below it a field with a colon; or the list of CSL YAML
+BEGIN = (
+    r"\A(?:[ \t]*(?:#[^\n]*|---)?\r?\n)*+(?:references:\s*-"
+    r"|[\w\"'][^\s:]*:[ \t]*\r?\n(?:[ \t]++[^\n]*+\n)*?[ \t]++(?:type|title):\s)"
+)
 _CSL = {  # the names of fields in CSL
     ".title": "title",
     ".date": "issued",
     ".parent.title": "container-title",
     ".abstract": "abstract",
     ".serial-number.doi": "DOI",
-    ".serial-number.arxiv": "url",
+    ".serial-number.arxiv": "number",
     ".url": "URL",
 }
 
@@ -31,14 +34,15 @@ def csl_items(text: str, name: Path | str) -> list[Json]:
     except (yaml.YAMLError, RecursionError) as error:
         fault = f"this is no valid YAML: {one_line(f'{error}')[:200]}"
         raise BadInputError(name, fault) from None
-    items: list[Json] = []
+    items: list[Json] = table.pop("references", [])  # of CSL
     for key, entry in table.items():
         items.append({"id": key, "author": []})
         for path, value in _values(entry):
             if path == ".author":
                 items[-1]["author"].append(value)
             elif path in _CSL:  # the first of several parents counts
-                items[-1].setdefault(_CSL[path], value)
+                named = f"arXiv:{value}" if path.endswith("arxiv") else value
+                items[-1].setdefault(_CSL[path], named)
     return items
 
 

@@ -137,12 +137,18 @@ def to_entry(
         abstract = ""
     addresses = _strings(fields, *_ADDRESSES)
     note = "".join(_strings(fields, "note"))
-    links = " ".join(addresses)
-    dois = dois_of(links) or dois_of(note) or arxiv_dois(f"arXiv:{links}")
+    remarks = _strings(fields, *_REMARKS)
+    preprints = arxiv_dois(" ".join([*addresses, *remarks]))
     stated = "".join(_strings(fields, "type")).lower()
     # a preprint in CSL only
     kind = "" if stated == "article" and not is_csl else stated
     venue = first("venue container-title journal", fields.venue, "")
+    unpublished = is_preprint(kind, venue, remarks, addresses)
+    dois = (
+        dois_of(" ".join(addresses))
+        or dois_of(note)
+        or (preprints if unpublished else ())
+    )
     ids = (number_text(fields.get(key)) for key in f"{_IDS} doi DOI".split())
     return replace(
         place,
@@ -157,12 +163,12 @@ def to_entry(
         ),
         has_citation_key=is_csl,
         dois=dois,
+        preprints=preprints,
         context=first("context", text, ""),
         body=first("body", body, ""),
         note=note,
         # JSON other than CSL does not state what an item is
-        is_preprint=bool(stated or venue)
-        and is_preprint(kind, venue, _strings(fields, *_REMARKS), addresses),
+        is_preprint=bool(stated or venue) and unpublished,
     )
 
 

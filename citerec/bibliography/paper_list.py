@@ -27,7 +27,7 @@ _RIS_STARTS = ("\nTY  -", "\nPMID-", "\n%0 ", "\nPT ")
 _JSON = re.compile(rf"\s*(?:\{{|\[\s*(?:[\[\]{{\"]|$))|{hayagriva.BEGIN}")
 _MAX_BIBLIOGRAPHY = 32 * 2**20  # characters; parsing takes a second per megabyte
 _MAX_ENTRIES = 200_000  # estimated before parsing
-READS = "expected ids, one a line, or a bibliography as BibTeX, RIS, .nbib, .enw, CSL-JSON, JSONL or Hayagriva"
+READS = "expected ids, one a line, or a bibliography as BibTeX, RIS, .nbib, .enw, CSL as JSON or YAML, JSONL, Hayagriva"
 # a year or a DOI, as a printed reference has
 DATED = re.compile(r"\b(?:19|20)[0-9]{2}\b|\b10\.[0-9]{4}")
 

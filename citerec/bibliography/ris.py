@@ -106,16 +106,18 @@ def to_entry(line: int, fields: Json) -> Entry:
     stated = [text(name) for name in _DOIS]
     addresses = [*stated, *(text(name) for name in _ADDRESSES)]
     links = " ".join(addresses)
+    remarks = map(text, ("publisher", "note", "notes"))
+    unpublished = is_preprint(kind.lower(), venue, remarks, addresses)
+    preprints = arxiv_dois(links)
     # a link may be that of another work
     dois = (
         dois_of(" ".join(stated))
         or dois_of(links)
         or dois_of(text("notes"))
-        or arxiv_dois(links)
+        or (preprints if unpublished else ())
     )
     ids = (text("id"), text("accession_number"), stated[0], *dois)
     people = fields.get("authors") or fields.get("first_authors", ())
-    remarks = map(text, ("publisher", "note", "notes"))
     return Entry(
         ids=tuple(filter(None, map(str.strip, ids))),
         title=title,
@@ -126,7 +128,8 @@ def to_entry(line: int, fields: Json) -> Entry:
         key=text("id").strip(),
         has_citation_key=True,
         dois=dois,
-        is_preprint=is_preprint(kind.lower(), venue, remarks, addresses),
+        preprints=preprints,
+        is_preprint=unpublished,
         line=line,
         label=f"record {shortened(title, 60)!r}" if title else "this record",
     )

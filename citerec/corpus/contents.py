@@ -27,7 +27,8 @@ _LATEX = re.compile(
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head)\b", re.IGNORECASE)
 # no Jinja ({##, {%) and no badge ([![) at the start of Markdown
 _JSON = re.compile(rb'\{\s*["}]|\[\s*["{\[\]]')
-_FRONT_MATTER = re.compile(rb"---[ \t]*\r?\n(?:[\w-]+[ \t]*:|#)")
+# but that of CSL YAML
+_FRONT_MATTER = re.compile(rb"---[ \t]*\r?\n(?!references:)(?:[\w-]+[ \t]*:|#)")
 _SECTION = re.compile(rb"^##[ \t]+\S", re.MULTILINE)
 _OPEN_DOCUMENT = b"application/vnd.oasis.opendocument.text"
 _TEX = {".tex", ".ltx", ".latex"}
