@@ -61,8 +61,11 @@ class Collector:
         semantic: bool = False,
     ) -> Json:
         """Return what a collection around the references of files, or near a draft, takes; with `start`, begin it."""
-        sent = [Upload(file.filename or "", file.file.read()) for file in files]
-        plan = self._plan(sent, name, semantic)
+        plan = self._plan(
+            [Upload(file.filename or "", file.file.read()) for file in files],
+            name,
+            semantic,
+        )
         if start:
             self._start(plan)
         return {

@@ -272,8 +272,9 @@ def size_of(body: RecommendRequest, read: Request) -> int:
 
 def _drafts(body: RecommendRequest) -> QueryFile | None:
     """Return the drafts that a body has as a record or the content of a file; None for one of fields."""
-    parts = (body.query, body.text, body.document)
-    given = [part for part in parts if part is not None]
+    given = [
+        part for part in (body.query, body.text, body.document) if part is not None
+    ]
     if len(given) > 1:
         raise ConfigError("query, text, document: several are given; give one of them")
     if not given:

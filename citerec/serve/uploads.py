@@ -54,8 +54,11 @@ def read_drafts(
     context: str | None,
 ) -> QueryFile:
     """Read the drafts that `data` holds, or the sentences of one; errors as of `parse_queries` and `within_limits`."""
-    drafts = parse_queries(data, title=title, abstract=abstract)
-    return within_limits(drafts.stated(year=year, context=context))
+    return within_limits(
+        parse_queries(data, title=title, abstract=abstract).stated(
+            year=year, context=context
+        )
+    )
 
 
 def within_limits(drafts: QueryFile) -> QueryFile:
@@ -184,9 +187,12 @@ def read_files(files: Sequence[Upload], folder: str) -> Uploads:
         path = file.path_in(folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(file.data)
-    drafts = [file for file in files if file.content.format == DocumentFormat.LATEX]
-    drafts = [file for file in drafts if file.suffix not in AROUND]
-    first = main_file({file.name: file.data for file in drafts}) if drafts else ""
+    drafts = {
+        file.name: file.data
+        for file in files
+        if file.content.format == DocumentFormat.LATEX and file.suffix not in AROUND
+    }
+    first = main_file(drafts) if drafts else ""
     main = min(files, key=lambda file: (file.name != first, *_order(file)))
     lists = [file for file in files if file.is_list]
     if main.content.format != DocumentFormat.LATEX:
@@ -195,20 +201,23 @@ def read_files(files: Sequence[Upload], folder: str) -> Uploads:
         read.unread.extend(
             f"{file.name}: this is {file.content}; {beside}" for file in rest
         )
-    keys = set[str]()  # that the draft cites
+    cited = set[str]()  # keys in the draft
     for file in lists if main.is_list else [main, *lists]:
+        path = file.path_in(folder)
         try:
-            if not file.is_list:
-                draft, listed, lines = _draft(file, file.path_in(folder))
-                read = read._replace(draft=draft, notices=lines)
-                keys = {entry.key for entry in listed.entries} - {""}
+            if file.is_list:
+                listed = read_paper_list(path)
             else:
-                listed = read_paper_list(file.path_in(folder))
-                read.keys.update({entry.key for entry in listed.entries} - {""})
+                draft, listed, lines = _draft(file, path)
+                read = read._replace(draft=draft, notices=lines)
+            keys = {entry.key for entry in listed.entries} - {""}
             # the draft names which it cites of a list that has its keys
-            is_its = file.is_list and keys & {entry.key for entry in listed.entries}
-            if not is_its and (listed.entries or listed.unread):
+            if keys.isdisjoint(cited) and (listed.entries or listed.unread):
                 read.lists.append((file.name, listed))
+            if file.is_list:
+                read.keys.update(keys)
+            else:
+                cited = keys
         except BadInputError as fault:  # its path may be that of the folder
             read.faults.append(BadInputError(file.name, fault.message, line=fault.line))
     if read.draft and not read.lists:

@@ -73,15 +73,16 @@ router = APIRouter(include_in_schema=False)
 @router.get("/")
 def page(request: Request, service: Served) -> Response:
     """Return the page; it holds nothing of the corpora, which its scripts ask for."""
-    filled = {
-        "version": version("citerec"),
-        "desk": request.app.state.keeps,
-        "collect": request.app.state.collects,
-        "static": f"static/{DIGEST}",
-        "scripts": SCRIPTS,
-        "most_bytes": service.settings.max_body_bytes,
-    }
-    return HTMLResponse(html_page(__name__, **filled), headers=SAFE)
+    filled = html_page(
+        __name__,
+        version=version("citerec"),
+        desk=request.app.state.keeps,
+        collect=request.app.state.collects,
+        static=f"static/{DIGEST}",
+        scripts=SCRIPTS,
+        most_bytes=service.settings.max_body_bytes,
+    )
+    return HTMLResponse(filled, headers=SAFE)
 
 
 @router.get("/static/{name:path}")
