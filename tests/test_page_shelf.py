@@ -149,11 +149,12 @@ def test_dois_are_counted_and_a_file_without_one_is_not_saved(page: Any) -> None
     expect(said).to_have_text(
         "No reference saved; 2 references left out, without a DOI: Without; Bare"
     )
-    put("title={With}, doi={10.1234/one}")
+    with page.expect_download() as waited:
+        put("title={With}, doi={10.1234/one}")
     expect(said).to_contain_text("1 reference saved; 2 references left out")
 
-    [download] = saved
-    assert download.path().read_text() == "10.1234/one\n"
+    assert saved == [waited.value]
+    assert waited.value.path().read_text() == "10.1234/one\n"
 
 
 def test_the_shelf_is_saved_to_zotero(page: Any, monkeypatch: MonkeyPatch) -> None:
