@@ -268,9 +268,8 @@ class RecommendConfig(Settings):
     diversity: float = setting(
         0.0, "Penalty for similarity to papers ranked above, in [0, 1].", ge=0, le=1
     )
-    few_queries: bool = (
-        False  # the process ends after a few queries: prefer what opens faster
-    )
+    # the process ends after a few queries: prefer what opens faster
+    few_queries: bool = False
 
     @property
     def rerank(self) -> RerankConfig:

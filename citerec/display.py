@@ -38,14 +38,8 @@ def percentage(probability: float | None) -> str:
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-
-
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
-
-
 _TAGS = re.compile(r"[\U000e0000-\U000e007f]+")
-
-
 _VISIBLE: dict[int, int | str | None] = {  # in place of what controls a terminal
     # the picture of a control character
     **{code: 0x2400 + code for code in range(0x20)},
@@ -58,18 +52,10 @@ _VISIBLE: dict[int, int | str | None] = {  # in place of what controls a termina
     0x0A: "\n",
     0x7F: "\u2421",
 }
-
-
 _URL = re.compile(r"(?:https?|ftp)://[^\s/]", re.IGNORECASE)
-
-
 _NOT_IN_URL = re.compile(r"[^!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]")
-
-
 # the first character of a cell that a spreadsheet may run as a formula
 _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
-
-
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 
 

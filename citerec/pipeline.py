@@ -56,9 +56,8 @@ class Pipeline:
     first_stage: FirstStage
     stages: tuple[Stage, ...] = ()
     depth: int = RANKING_DEPTH  # candidates of the first stage
-    queries_per_part: int = (
-        64  # queries per part; the candidates of one part are in memory
-    )
+    # queries per part; the candidates of one part are in memory
+    queries_per_part: int = 64
 
     def run(
         self, batch: QueryBatch, progress: Progress = no_progress

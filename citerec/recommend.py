@@ -313,10 +313,8 @@ class Recommender:
                     if line:
                         lines.append(line if is_named else f"{query.id}: {line}")
                 yield replace(answer, query=query, notices=tuple(filter(None, notices)))
-        for (
-            kind,
-            lines,
-        ) in noticed.items():  # a line for each kind, however many queries have it
+        # a line for each kind, however many queries have it
+        for kind, lines in noticed.items():
             if lines:
                 count = (
                     f"{len(lines):,} of {len(queries):,} drafts are {kind}; the first: "

@@ -35,9 +35,8 @@ if TYPE_CHECKING:
 class Recommendations(Result, Sequence[Recommendation]):
     """The papers recommended for one query, best first; empty if nothing was found."""
 
-    not_found: tuple[
-        str, ...
-    ] = ()  # entries of the lists of papers that are not in the corpus
+    # entries of the lists of papers that are not in the corpus
+    not_found: tuple[str, ...] = ()
     # what the user should know, such as that the draft is in the corpus under another id
     notices: tuple[str, ...] = ()
     is_uncovered: bool = False  # whether the last notice is that of another field

@@ -47,9 +47,8 @@ class Request:
     year_max: int | None = None
     year_min: int | None = None  # earliest year of papers
     explain: bool = False  # whether to add reasons
-    most_sentences: int = (
-        MOST_SENTENCES  # of one draft, those on which the searches agree most
-    )
+    # of one draft, those on which the searches agree most
+    most_sentences: int = MOST_SENTENCES
 
     def __post_init__(self) -> None:
         if self.k is not None:
@@ -156,9 +155,8 @@ class ListedPapers:
     rejected: frozenset[int] = frozenset()
     not_found: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()  # one about each list, for the user
-    notices: tuple[
-        str, ...
-    ] = ()  # those of them that are about the references of the document
+    # those of them that are about the references of the document
+    notices: tuple[str, ...] = ()
 
     @property
     def covered(self) -> bool:

@@ -21,36 +21,22 @@ STOP_WORDS = frozenset(
     so than too very
     """.split()
 )
-
-
 MAX_MARKS = 30  # combining marks on a letter; no language uses more
-
-
 # no combining mark is below U+0300
 _MANY_MARKS = re.compile(f"[\u0300-\U0010ffff]{{{MAX_MARKS + 1}}}")
-
-
 # "3.14" and "e.g" are one word, "C++" is none
 WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*(?![+#])")
-
-
 # letters of scripts that put no blank between words
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-
-
 _END = re.compile(
     r"(?<=[.!?])[\"')\]”“’»«]*\s+(?=[\"'(\[“„‘»«]*[A-Z0-9])|(?<=[。！？])[\"'”’」』）)\]]*\s*(?=[^\s\"'”’」』）)\]])"
 )
-
-
 _SHORT = re.compile(  # abbreviations, whose full stop does not end a sentence
     r"(?:\b(?:e\.g|i\.e|cf|vs|al|etc|resp|approx|figs?|eqs?|sec|refs?|dr|prof|mr)|\b[A-Z])\.$",
     re.IGNORECASE,
 )
-
-
 _LONGEST = 10  # more characters than `_SHORT` can match
 
 

@@ -131,9 +131,8 @@ class Paper:
     issue: str = ""
     pages: str = ""
     publisher: str = ""
-    times_cited: str = (
-        ""  # a number of all papers of the world, where the corpus states it
-    )
+    # a number of all papers of the world, where the corpus states it
+    times_cited: str = ""
     retracted: bool = False  # such a paper is never recommended
     contexts: tuple[Context, ...] = ()  # its sentences that cite, in their order
 
@@ -172,19 +171,16 @@ class Query:
     year: int | None = None  # papers of a later year are not eligible
     authors: tuple[str, ...] = ()
     venue: str = ""
-    named: bool = (
-        True  # whether the id was given; a generated one is not the id of a paper
-    )
+    # whether the id was given; a generated one is not the id of a paper
+    named: bool = True
     doi: str = ""  # a draft is recognised in the corpus by it
-    corpus_ids: tuple[
-        str, ...
-    ] = ()  # papers of the corpus that this draft was recognised as
+    # papers of the corpus that this draft was recognised as
+    corpus_ids: tuple[str, ...] = ()
     # the sentence of the draft that needs references; empty for the draft as a whole
     context: str = ""
     section: str = ""  # the heading of the draft before that sentence
-    body: tuple[
-        str, ...
-    ] = ()  # the sentences of its text besides the abstract, without citation markers
+    # the sentences of its text besides the abstract, without citation markers
+    body: tuple[str, ...] = ()
     kind: QueryKind = QueryKind.DRAFT
 
     def __post_init__(self) -> None:
@@ -302,12 +298,10 @@ class QueryVector:
 class SentenceScores:
     """What compares papers with each sentence of a query: with title and abstract, or with the body."""
 
-    vectors: Callable[[], "Vectors"] | None = (
-        None  # shape (sentences, dim); None without vectors
-    )
-    bm25: Callable[["Rows"], "Vectors"] | None = (
-        None  # shape (sentences, papers); None without it
-    )
+    # shape (sentences, dim); None without vectors
+    vectors: Callable[[], "Vectors"] | None = None
+    # shape (sentences, papers); None without it
+    bm25: Callable[["Rows"], "Vectors"] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -349,9 +343,8 @@ class Recommendation:
     rank: int  # from 1
     paper: Paper
     score: float  # of the last stage; comparable only within this list
-    probability: float | None = (
-        None  # calibrated, that the query cites it; None if no stage is
-    )
+    # calibrated, that the query cites it; None if no stage is
+    probability: float | None = None
     stages: Mapping[str, StageHit] = field(default_factory=dict[str, StageHit])
     reasons: tuple[str, ...] = ()
     passage: str = ""  # the sentence of its abstract that is nearest to the draft
@@ -373,9 +366,8 @@ class QueryBatch:
 
     queries: Sequence[Query]
     eligible: Sequence[Eligibility]  # one per query
-    cited: Sequence[
-        Sequence[int]
-    ] = ()  # rows of each query's known references; empty for none
+    # rows of each query's known references; empty for none
+    cited: Sequence[Sequence[int]] = ()
 
     def __len__(self) -> int:
         return len(self.queries)

@@ -54,9 +54,8 @@ INDEXES = HERE.parent / "indexes"
 OF_FULLTEXT = ("biomed.contexts", "biomed.plain")
 MOST_MARKS = 3  # of a measured sentence
 PER_ABSTRACT = 4  # sentences
-OF_ABSTRACTS = (
-    500  # train sentences of an index without full texts, whose gold is a guess
-)
+# train sentences of an index without full texts, whose gold is a guess
+OF_ABSTRACTS = 500
 SAME_YEAR = -1  # a lag: citations of the year of a query are known, as for a draft
 ABOUT = f"""# Sentences of a draft
 

@@ -26,9 +26,8 @@ import pyarrow as pa
 ROOT = Path(__file__).resolve().parent.parent
 EXPECTED = ROOT / "experiments" / "golden" / "sample"
 SAMPLE = ROOT / "citerec" / "sample" / "papers.jsonl"
-TOP = (
-    20  # papers of a list that are compared where the arithmetic of processors differs
-)
+# papers of a list that are compared where the arithmetic of processors differs
+TOP = 20
 DRAFTS = 100  # of an index, for which `recommend` is run
 RANKED = ("expanded", "ranker", "ranker-no-popularity", "ranker-no-authors")
 ALWAYS = ("bm25", "bm25-title", "bm25-key-terms", *RANKED, "most-cited", "random")

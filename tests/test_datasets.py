@@ -262,9 +262,8 @@ def held_apart(tmp_path: Path) -> tuple[Path, Path]:
     papers[3]["title"] = "Mining the citation graph"
     papers[4]["title"] = "Mining: the Citation-Graph"
     papers[5]["title"] = "Mining the citation graph, part two of three"
-    papers[9]["title"] = (
-        "Mining the citation graph"  # a test query: it is none of the training
-    )
+    # a test query: it is none of the training
+    papers[9]["title"] = "Mining the citation graph"
     got(
         unsummed(DATASETS["openresearch"]),
         tmp_path / "openresearch",

@@ -1947,9 +1947,8 @@ def test_numbers_in_parentheses_or_above_the_line_cite_where_that_is_the_style()
         claim,
     ]
 
-    kinds = (
-        "Rows are of kind (7); then of kind (8); last of kind (9)."  # 3, of 4 raised
-    )
+    # 3, of 4 raised
+    kinds = "Rows are of kind (7); then of kind (8); last of kind (9)."
     more = "Hawks sleep by then9, in their nests.\n\n"
     assert uncited(text + raised + more + kinds) == [kinds]
 

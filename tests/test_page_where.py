@@ -47,9 +47,8 @@ def test_sentences_without_a_reference_are_marked_in_the_text_with_their_papers(
     expect(page.locator("#status")).to_have_text(
         "2 sentences that may lack a reference are underlined."
     )
-    expect(claim).to_have_count(
-        2
-    )  # not the abstract, nor what is said of one's own work
+    # not the abstract, nor what is said of one's own work
+    expect(claim).to_have_count(2)
     text = page.inner_text("#where")
     # the cited one is there, and not marked
     assert text.index(CITED) < text.index(CLAIM)

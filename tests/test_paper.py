@@ -15,9 +15,8 @@ from citerec.index.folder import open_index
 from citerec.rerank.pair import read_reranker_spec
 
 PAGE = Path(__file__).parent.parent / "docs" / "how" / "paper.md"
-PAPERS = (
-    60  # the latest of the sample; the oldest 48 are train queries, if they cite one
-)
+# the latest of the sample; the oldest 48 are train queries, if they cite one
+PAPERS = 60
 
 
 @pytest.fixture

@@ -624,9 +624,8 @@ def test_a_value_of_many_lines_is_read_as_rispy_reads_it(
     lines: list[str | tuple[str, str]],
 ) -> None:
     seen: set[str] = set()
-    kept: list[
-        str
-    ] = []  # rispy adds the further lines of a repeated tag to its first value
+    # rispy adds the further lines of a repeated tag to its first value
+    kept: list[str] = []
     for line in lines:
         tag, value = line if isinstance(line, tuple) else ("", line)
         if tag not in {"TI", "AB"} or tag not in seen:

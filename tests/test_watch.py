@@ -210,9 +210,8 @@ def test_each_draft_has_its_own_news(watched: Watched) -> None:
     watched.run()
     watched.publish(new("a"))
 
-    first = watched.run(
-        "--query", "other.md"
-    )  # the second draft is followed from now on
+    # the second draft is followed from now on
+    first = watched.run("--query", "other.md")
     watched.publish(new("b"))
     second = watched.run("--query", "other.md")
 

@@ -110,9 +110,8 @@ class PaperList:
     """The entries of a list of papers."""
 
     entries: tuple[Entry, ...]  # those with an id or a title
-    unread: tuple[
-        str, ...
-    ] = ()  # descriptions of entries that have neither or cannot be read
+    # descriptions of entries that have neither or cannot be read
+    unread: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()  # about the file as a whole
 
     @property

@@ -26,9 +26,8 @@ from citerec.types import (
 )
 
 MAX_ID = 512  # characters
-MAX_SHORT = (
-    2_000  # characters of a URL, a type, a publisher; a longer one counts as missing
-)
+# characters of a URL, a type, a publisher; a longer one counts as missing
+MAX_SHORT = 2_000
 NO_CITATIONS = "this library has no citations: the ranker cannot use them; `citerec collect` fetches them"
 # Control characters without white space: PDFs leave them in texts, and terminals execute them.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")

@@ -108,9 +108,8 @@ def _formatted(papers: Sequence[Paper], style: str, form: str) -> str:
     for number, item in enumerate(items):
         item["id"] = f"{number}"
         if item["type"] == "article-journal" and not {"volume", "page"} & item.keys():
-            item["type"] = (
-                "article-magazine"  # as a preprint or ahead of print it would be marked
-            )
+            # as a preprint or ahead of print it would be marked
+            item["type"] = "article-magazine"
         if "title" in item:  # whose capitals stay, as CSL specifies
             item["title"] = f'<span class="nocase">{item["title"]}</span>'
         if "author" in item:

@@ -133,9 +133,8 @@ class BuildConfig(EmbedConfig):
         None,
         "A table of retracted papers in CSV, as Retraction Watch publishes it: they are marked.",
     )
-    encoder: str | None = (
-        None  # name, hub id, folder or auto; None or none for BM25 alone
-    )
+    # name, hub id, folder or auto; None or none for BM25 alone
+    encoder: str | None = None
     encode: EncodeConfig = EncodeConfig()
     add_cited: int = setting(
         0,

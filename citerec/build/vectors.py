@@ -39,9 +39,8 @@ from citerec.types import Json, Paper, Progress, no_progress
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
 
-SHARD = (
-    2048  # papers that are encoded and saved at once; a killed run loses at most these
-)
+# papers that are encoded and saved at once; a killed run loses at most these
+SHARD = 2048
 KEY = 16  # bytes of the hash of a text
 
 

@@ -90,9 +90,8 @@ def settings_options(function: Callable[..., None]) -> Callable[..., None]:
     others, a positional parameter is an argument.
     """
     parameters: list[inspect.Parameter] = []
-    options: dict[
-        str, tuple[str, list[str], bool]
-    ] = {}  # parameter, its fields, turns off
+    # parameter, its fields, turns off
+    options: dict[str, tuple[str, list[str], bool]] = {}
     models: dict[str, type[BaseModel]] = {}
     for name, parameter in inspect.signature(
         function, eval_str=True

@@ -13,9 +13,8 @@ from citerec.errors import BadInputError, ConfigError, extra
 from citerec.files.reading import read_whole
 from citerec.serve import Port, ServeConfig
 
-TOKENS = (
-    "CITEREC_TOKENS"  # environment variable: bearer tokens, separated by white space
-)
+# environment variable: bearer tokens, separated by white space
+TOKENS = "CITEREC_TOKENS"
 HTTP = {"--host": "host", "--port": "port", "--allow-host": "hosts"}
 SERVE = HTTP | {
     "--allow-origin": "origins",

@@ -41,9 +41,8 @@ SETTINGS = {  # environment variables that ray reads when it is imported or star
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
 }
 LOG = logging.getLogger(__name__)
-AUTH_MODE = (
-    "RAY_AUTH_MODE"  # for an address, Ray looks for a token only if this is `token`
-)
+# for an address, Ray looks for a token only if this is `token`
+AUTH_MODE = "RAY_AUTH_MODE"
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -134,9 +134,8 @@ class Client:
         self.service = service
         self.log = log
         self._cache = cache
-        self.sent = self.reused = (
-            0  # requests that were answered, and those that were in the cache
-        )
+        # requests that were answered, and those that were in the cache
+        self.sent = self.reused = 0
         self.answers = 0
         self._most = most
         self._next = 0.0  # when the rate allows the next request

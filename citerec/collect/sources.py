@@ -81,9 +81,8 @@ class _Works:
         self.client = client
         self.service = client.service
         self.dollars = 0.0  # of all requests
-        self.elided = set[
-            str
-        ]()  # works whose list of references the publisher withholds
+        # works whose list of references the publisher withholds
+        self.elided = set[str]()
         # by work, what it cites as pages of citations and of references state it
         self.links: defaultdict[str, list[str]] = defaultdict(list)
         self._works: dict[str, Paper] = {}
@@ -283,9 +282,8 @@ class SemanticScholar(_Works):
     def __init__(self, client: Client) -> None:
         super().__init__(client)
         self._unlisted = set[str]()  # works that have references, but came without
-        self._counts: dict[
-            str, int
-        ] = {}  # how often a paper is cited, where a list states it
+        # how often a paper is cited, where a list states it
+        self._counts: dict[str, int] = {}
 
     def find_ids(self, ids: Sequence[str]) -> Mapping[str, str]:
         """Return the id of the work of each of `ids` (`doi:…`, `arxiv:…`, `id:…`) that the service knows."""

@@ -43,9 +43,8 @@ _MARK = r"(?:\[[\w+ .-]{1,20}\]\s*|(?:\(?[1-9][0-9]{0,2}[.)]|[•*–-])\s+)"  #
 _CAPITAL = r"[^\W\da-z_]"  # or a letter of a script without capitals
 _PART = rf"(?:{_CAPITAL}[\w'’.-]*|d[aeiou]s?|de[nrl]|v[ao]n|l[ae]|ten?r?|zu|bin|al|of|for|the)"  # of a name
 _NAME = rf"(?:{_PART} ){{0,4}}{_CAPITAL}[\w'’-]*"
-_INITIALS = (  # Lovelace, A.; Lovelace AK,; A. K. Lovelace
-    rf"{_NAME}, {_CAPITAL}\.|{_NAME} [A-Z]{{1,3}}[,.;:]|(?:{_CAPITAL}\.[ -]?){{1,3}}{_NAME}"
-)
+# Lovelace, A.; Lovelace AK,; A. K. Lovelace
+_INITIALS = rf"{_NAME}, {_CAPITAL}\.|{_NAME} [A-Z]{{1,3}}[,.;:]|(?:{_CAPITAL}\.[ -]?){{1,3}}{_NAME}"
 _NAMES = (  # Lovelace, Ada; Ada Lovelace and
     rf"{_INITIALS}|{_NAME}, {_CAPITAL}|{_PART}(?: {_PART}){{1,4}}(?:[,;.]| and| &| \()"
     r"|[\u3400-\u9fff\uac00-\ud7af]{2,4}[,.，．、]"

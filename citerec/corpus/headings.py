@@ -29,9 +29,8 @@ class Part(StrEnum):
     """What a heading or a label begins."""
 
     ABSTRACT = "abstract"
-    SUMMARY = (
-        "summary"  # an abstract before the introduction, else the end of a chapter
-    )
+    # an abstract before the introduction, else the end of a chapter
+    SUMMARY = "summary"
     INTRODUCTION = "introduction"
     REFERENCES = "references"
     KEYWORDS = "keywords"

@@ -43,13 +43,11 @@ class QueryFile:
     """The queries of one file: at least one, in file order, with distinct ids."""
 
     queries: tuple[Query, ...]
-    cited: PaperList | None = (
-        None  # the references of a document; None for files that have none
-    )
+    # the references of a document; None for files that have none
+    cited: PaperList | None = None
     notices: tuple[str, ...] = ()  # for the user: what was recognised, what is missing
-    lines: tuple[
-        str, ...
-    ] = ()  # of the text of the only draft, with its citation markers
+    # of the text of the only draft, with its citation markers
+    lines: tuple[str, ...] = ()
     by_sentence: bool = False  # whether the queries are sentences of one draft
     name: str = ""  # of the document in messages
 
@@ -258,9 +256,8 @@ class Document:
     """A draft as its format states it."""
 
     draft: Entry
-    body: str = (
-        ""  # the first paragraphs of the text, which stand for a missing abstract
-    )
+    # the first paragraphs of the text, which stand for a missing abstract
+    body: str = ""
     cited: PaperList = PaperList(())  # its references
     notices: tuple[str, ...] = ()  # each one line, in reading order
     lines: Sequence[str] = ()  # as `citerec.drafts.sentences.uncited` reads them

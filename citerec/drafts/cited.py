@@ -390,9 +390,8 @@ def references_at(lines: Sequence[str], starts: Sequence[int]) -> PaperList:
 
 def _in_order(lines: Sequence[str], starts: Sequence[int]) -> list[int]:
     """Return the most starts that are in alphabetical order: no `Journal of` at the start of a line among them."""
-    by_letters: dict[
-        str, tuple[int, int, list[int]]
-    ] = {}  # the most up to these letters
+    # the most up to these letters
+    by_letters: dict[str, tuple[int, int, list[int]]] = {}
     for start in starts:
         letters = title_key(lines[start][:20])[:2]
         before = (found for last, found in by_letters.items() if last <= letters)

@@ -118,9 +118,8 @@ def flatten(data: bytes, name: str, folder: Path | None, notices: list[str]) -> 
                 return included(wanted, active) if wanted else ""
             # a comment ends a command
             text = f"{match[0]} " if match["command"] else match[0]
-            if match[
-                "address"
-            ]:  # in arguments, pandoc reads comments; BibTeX breaks lines by them
+            # in arguments, pandoc reads comments; BibTeX breaks lines by them
+            if match["address"]:
                 text = _PERCENT.sub(r"\\%", re.sub(r"%\n\s*", "", text))
             text = re.sub(r"^\\(?:path|url)\|", r"\\verb|", text)
             return text.replace("\\path", "\\nolinkurl")
@@ -188,9 +187,8 @@ def with_title(source: str, notices: list[str]) -> str:
 
 _ARGUMENTS = r"(?:[ \t]*(?:\[(?:(?!\\\w*cite)[^\[\]])*\]|\{[^{}\\\n]{0,40}\}))*"
 _ABSTRACTS = r"(?i)(\\(?:begin|end)\s*\{{)(?!chapter)[^{{}}]*(?:{})[^{{}}]*\}}"
-_OTHER_ABSTRACT = (
-    "zusammenfassung|kurzfassung|r[ée]sum|samenvatting"  # where none is in English
-)
+# where none is in English
+_OTHER_ABSTRACT = "zusammenfassung|kurzfassung|r[ée]sum|samenvatting"
 _NEW_ABSTRACT = re.compile(r"(environment\*?\s*\{)abstract(?=\})")
 _EARLY_ABSTRACT = re.compile(
     r"\\begin\{abstract\}((?:(?!\\begin\{document\}).)*?)\\end\{abstract\}(?=.*\\begin\s*\{document\})",

@@ -619,9 +619,8 @@ def _project_fields(path: Path | None) -> bytes:
 # --- the templates of a Typst draft
 
 _TYPST_BIBLIOGRAPHY = re.compile(r'(?<!\w)bibliography\(\s*(\([^()]*\)|"[^"]+")')
-_LABEL = re.compile(
-    r"(?<![\w\\])@([\w-]+(?:[.:][\w-]+)+)"
-)  # of which pandoc (3.9) reads the first word
+# of which pandoc (3.9) reads the first word
+_LABEL = re.compile(r"(?<![\w\\])@([\w-]+(?:[.:][\w-]+)+)")
 _OLD_CITE = re.compile(r'#cite\("([^"\n]+)"\)')
 # what stands for a template or another name of an import; its title becomes the first heading
 _TEMPLATE = (
@@ -650,8 +649,6 @@ _STATED = (
 )
 _TYPST_TITLE = re.compile(_STATED.format("title|titel|t[ií]tulo|titre"))
 _TYPST_ABSTRACT = re.compile(_STATED.format("abstract"))
-
-
 # of one or several: texts, or dictionaries with a name
 _TYPST_AUTHORS = re.compile(
     rf"(?<![\w-])authors?\s*[:=]\s*({_STRING}|[(\[](?:{_nested(6)})++[)\]])"

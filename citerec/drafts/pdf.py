@@ -423,9 +423,8 @@ _NO_ABSTRACT = re.compile(
 )
 _LEADER = re.compile(r"(?:\.\s?){4}|…\s?…")  # of a table of contents
 _LEAST_ABSTRACT = 300  # characters of an abstract without a heading
-_MOST_ABSTRACT = (
-    6_000  # more are the text, where the heading is drawn after the abstract
-)
+# more are the text, where the heading is drawn after the abstract
+_MOST_ABSTRACT = 6_000
 
 
 def _abstract_label(text: str) -> int:

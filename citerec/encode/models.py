@@ -97,9 +97,8 @@ class ModelSource:
     location: str  # how it is found again: a name, a hub id, an absolute path, or ./ and a path inside the index
     folder: Path
     adapter: Path | None = None  # the folder of its bottleneck adapter
-    revision: str = (
-        ""  # the commit of a hub model; with an adapter followed by + and the adapter's
-    )
+    # the commit of a hub model; with an adapter followed by + and the adapter's
+    revision: str = ""
 
 
 def find_model(

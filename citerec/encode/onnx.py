@@ -30,9 +30,8 @@ from citerec.files.checksums import model_faults, seal_model
 
 FORMAT = 2  # of what is exported
 FOLDER = "onnx"  # in the cache
-KEPT = (
-    4  # exports in the cache, 90 MB of MiniLM, 440 MB of a BERT; older ones are removed
-)
+# exports in the cache, 90 MB of MiniLM, 440 MB of a BERT; older ones are removed
+KEPT = 4
 RAW = "raw"
 GRAPH = "graph.onnx"
 WEIGHTS = "weights"

@@ -90,9 +90,8 @@ class Fingerprint:
 class EncodeConfig(ModelConfig):
     """How a model is run on some texts."""
 
-    few_texts: bool = (
-        False  # so few that importing torch takes longer: ONNX Runtime, in float32
-    )
+    # so few that importing torch takes longer: ONNX Runtime, in float32
+    few_texts: bool = False
 
     @property
     def thread_count(self) -> int:

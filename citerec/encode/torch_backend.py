@@ -44,9 +44,8 @@ CPU_TOKENS = 2048
 GPU_TOKENS = 65536
 # In float32, with widths as they are, drafts and their sentences took 8 % less time than in batches of 2,048 tokens.
 FLOAT32_TOKENS = 512
-ROUND_TO = (
-    8  # widths are multiples of it otherwise: few shapes mean few kernels to compile
-)
+# widths are multiples of it otherwise: few shapes mean few kernels to compile
+ROUND_TO = 8
 HEADS = ("pooler.", "cls.", "lm_head.")  # prefixes of heads that no vector depends on
 # position ids start at 2
 OFFSET_POSITIONS = {
@@ -92,9 +91,8 @@ class Net:
     module: Any  # (input_ids, attention_mask[, token_type_ids]) -> float32, shape (texts, dim)
     padding: int  # the id of the padding token
     max_tokens: int
-    typed: bool = (
-        False  # whether it reads token types: 0 for the first segment, 1 for the second
-    )
+    # whether it reads token types: 0 for the first segment, 1 for the second
+    typed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,8 @@ ALPHA = 0.05  # a p below it, corrected for the number of tests, is significant
 RESAMPLES = 10_000
 FOLDS = 10  # of a cross-validation; fewer where there are fewer queries
 _CELLS = 2_000_000  # resamples x queries held at once: 16 MB in each array
-_EQUAL = (
-    1e-12  # differences of scores in [0, 1] closer than this are equal but for rounding
-)
+# differences of scores in [0, 1] closer than this are equal but for rounding
+_EQUAL = 1e-12
 
 
 def bootstrap_interval(

@@ -113,9 +113,8 @@ def most_cited_lists(
     graph = TemporalGraph(index, config.known_graph)
     years = index.papers.years
     snapshots = graph.snapshots(eval_set.queries, eval_set.eligible)
-    ordered: dict[
-        object, Hits
-    ] = {}  # queries with the same known citations share an order
+    # queries with the same known citations share an order
+    ordered: dict[object, Hits] = {}
     lists: list[Hits] = []
     for rule, snapshot in zip(eval_set.eligible, snapshots, strict=True):
         key = snapshot.before, snapshot.own

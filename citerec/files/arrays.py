@@ -88,30 +88,12 @@ def check_ends(name: str, ends: "npt.NDArray[np.integer]", last: int) -> None:
 
 
 Array = npt.NDArray[Any]
-
-
 Numbers = npt.NDArray[np.floating]
-
-
 Integers = npt.NDArray[np.integer]
-
-
 Flags = npt.NDArray[np.bool_]
-
-
 Rows = npt.NDArray[np.int32]  # row numbers of papers in an index
-
-
 Years = npt.NDArray[np.int32]
-
-
 Counts = npt.NDArray[np.int64]
-
-
 Scores = npt.NDArray[np.float32]
-
-
 Floats = npt.NDArray[np.float64]
-
-
 Vectors = npt.NDArray[np.float32]  # shape (n, dim)

@@ -19,11 +19,7 @@ from citerec.errors import (
 
 # linux/fs.h
 _AT_FDCWD = -100
-
-
 _RENAME_EXCHANGE = 2
-
-
 is_regular = os.path.isfile  # of a path or a link; `Path.is_file` may raise an error
 
 

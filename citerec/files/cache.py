@@ -15,8 +15,6 @@ from citerec.files.atomic import is_regular, replacing
 
 # bytes; checksums of files of at least this size in total are cached
 CACHED_SIZE = 2**20
-
-
 # seconds since the last change; a later change within the same clock tick would be missed
 SETTLED_SECONDS = 2
 

@@ -19,20 +19,10 @@ from citerec.errors import (
 from citerec.files.cache import sha256_of_files
 
 MAX_NAME = 1024  # bytes of a path within a folder
-
-
 MAX_RECORD = 2**26  # bytes of a record in JSON
-
-
 MAX_FILE = 2**36  # bytes of a file of a model
-
-
 MODEL_SUMS = "checksums.json"  # of a model that citerec trained
-
-
 TRAINING = "training.json"  # the record of its training
-
-
 CARD = "README.md"  # its model card, which users may edit
 
 

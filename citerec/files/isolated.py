@@ -13,22 +13,12 @@ from typing import TypeVar
 from citerec.errors import BadInputError, CiterecError
 
 T = TypeVar("T")
-
-
 # of a process of its own, and of each program that it runs
 MAX_SECONDS = 20  # of a processor
-
-
 # seconds until it ends, for what the thread reads
 MAX_WAIT = ContextVar("MAX_WAIT", default=60.0)
-
-
 MAX_MEMORY = 2**30  # bytes
-
-
 MAX_ANSWER = 64 * 2**20  # bytes of what it returns
-
-
 _ISOLATED = "_CITEREC_ISOLATED"  # environment variable
 
 

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 from citerec.errors import MissingExtraError, extra
 
-MAX_SECONDS = (
-    30  # where the system has no limit on processor time; a thesis of 300 pages takes 2
-)
+# where the system has no limit on processor time; a thesis of 300 pages takes 2
+MAX_SECONDS = 30
 
 
 def run_pandoc(

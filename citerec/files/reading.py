@@ -46,28 +46,16 @@ else:
 
 
 MAX_LINE = 64 * 2**20  # bytes of a JSON record; the longest known record has 2 MB
-
-
 MAX_ROW = 2**20  # bytes of a row of a run, of qrels, ids or word vectors
-
-
 MAX_FILE = 256 * 2**20  # bytes of a file that is read as a whole
-
-
 MAX_DATASET = 4 * 2**30  # bytes of a published dataset's file that is read as a whole
-
-
 PACKED = re.compile(
     rb"(?P<gzip>\x1f\x8b)|(?P<bz2>BZh[1-9])"
     rb"|(?P<zstd>\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)"  # the latter: a skippable frame, written by pzstd
 )
-
-
 _TABLE = (
     "a table (pass its column of DOIs or titles alone, or export it as BibTeX or RIS)"
 )
-
-
 OTHER_FORMATS = {  # by the first bytes, up to case and blanks; the first match decides
     rb"%pdf": "a PDF",
     rb"pk\x03\x04": "a zip archive (unpack it; of a project in LaTeX, give the main file) or a Word document",
@@ -89,8 +77,6 @@ OTHER_FORMATS = {  # by the first bytes, up to case and blanks; the first match 
     # a column of titles or DOIs among others
     rb'(?=[^\n]*[,;\t])(?:[^\n]*[,;\t])?"?(?:(?:article|item) )?(?:title|doi|di|ti)"?(?:[,;\t](?! )|\r?\n)': _TABLE,
 }
-
-
 # raised when a damaged file is read
 UNREADABLE = (
     EOFError,
@@ -98,8 +84,6 @@ UNREADABLE = (
     cast("type[Exception]", igzip_lib.IsalError),  # its stub says that it is an object
     zstd.ZstdError,
 )
-
-
 BOM = b"\xef\xbb\xbf"
 
 

@@ -53,9 +53,8 @@ CITATIONS = "citations"
 BM25 = "bm25"
 ID_RANK = "id_rank.npy"
 DENSE = "dense"
-PLUGINS = (
-    "plugins"  # what retrievers of other packages keep, each in a folder of its name
-)
+# what retrievers of other packages keep, each in a folder of its name
+PLUGINS = "plugins"
 MODELS = "models"  # trained on the index after it was built: each has its own checksums
 # their folders
 RERANKER = "reranker"

@@ -102,9 +102,8 @@ def start_jvm() -> None:
             os.environ["JAVA_HOME"] = str(java.home)  # pyjnius reads it
             os.environ.pop("JVM_PATH", None)  # pyjnius would read it first
             if codecs.lookup(locale.getencoding()).name == "ascii":
-                os.environ["LC_ALL"] = (
-                    "C.UTF-8"  # otherwise Java accepts only ASCII paths
-                )
+                # otherwise Java accepts only ASCII paths
+                os.environ["LC_ALL"] = "C.UTF-8"
             jnius_config.set_classpath(str(find_jar()))
             jnius_config.set_options(f"-Xmx{heap}", *_options(java))
         try:

@@ -41,9 +41,8 @@ FACTORIES = {
     DenseKind.HNSW: "HNSW32_SQ8",
 }
 TRAINING = 65_536  # vectors from which the range of each dimension is taken
-NORM_SLACK = (
-    0.01  # how far from 1 the length of a vector may be that is compared by cosine
-)
+# how far from 1 the length of a vector may be that is compared by cosine
+NORM_SLACK = 0.01
 MARGIN = 64  # more hits than wanted, since the order by int8 vectors differs a little
 FEW_EXCLUDED = 100  # exclusions of a query that share the search of others of its year
 
@@ -110,9 +109,8 @@ def write_dense(
     if kind is not DenseKind.EXACT:
         base = faiss.index_factory(dim, FACTORIES[kind], metric)
         if kind is DenseKind.HNSW:
-            base.hnsw.efConstruction = (
-                200  # candidates that are compared when a vector is linked
-            )
+            # candidates that are compared when a vector is linked
+            base.hnsw.efConstruction = 200
         # the graph depends on the order in which threads link vectors
         with on_threads(1 if kind is DenseKind.HNSW else config.threads):
             # evenly spread rows, so that the vectors decide the result alone

@@ -18,14 +18,8 @@ from citerec.match.check import earlier_entries
 from citerec.types import Paper
 
 _KINDS = {".bib": Kind.BIBTEX, ".bibtex": Kind.BIBTEX, ".ris": Kind.RIS}
-
-
 _READS = "expected BibTeX or RIS"
-
-
 _SECONDS = 60  # that one waits for others; of a file of 2,000 entries each needs one
-
-
 _TRIES = 5  # while other programs save the file
 
 
@@ -36,9 +30,8 @@ class Appended:
     path: Path
     keys: tuple[str, ...] = ()  # of the new entries, in their order
     skipped: tuple[Paper, ...] = ()  # papers that the file has already
-    backup: Path | None = (
-        None  # the former content; None if there was none, or nothing was added
-    )
+    # the former content; None if there was none, or nothing was added
+    backup: Path | None = None
 
 
 def append_papers(
@@ -147,9 +140,8 @@ def read_reference_file(path: Path) -> tuple[Kind, bytes, list[Entry]]:
             f"this is JSON or YAML, {_READS}; --format csl writes a file of its own",
         )
     if kind is Kind.TEXT:  # comments alone, or nothing
-        suffix = Path(
-            os.path.realpath(path)
-        ).suffix.lower()  # a link may lead to ~/.bashrc
+        # a link may lead to ~/.bashrc
+        suffix = Path(os.path.realpath(path)).suffix.lower()
         if suffix not in _KINDS:
             raise OutputError(
                 f"cannot write {path}: its format is unknown; name a .bib or .ris file"

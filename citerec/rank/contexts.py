@@ -28,9 +28,8 @@ from citerec.types import (
 
 DEPTH = RANKING_DEPTH  # contexts of each search
 TOP = 3  # best contexts of a paper, which add to its score
-COMPARED = (
-    100  # contexts of a paper that are compared with a draft: an even sample of more
-)
+# contexts of a paper that are compared with a draft: an even sample of more
+COMPARED = 100
 POWER = 3  # of a context's scaled score: the best of several counts most
 WEIGHT = 1.0  # of contexts in the candidates of a sentence; titles and abstracts have 1
 

@@ -114,16 +114,13 @@ class NeighbourScores:
     cited_by: Scores  # total weight of the neighbours that cite the paper, in [0, 1]
     cited_by_closest: Scores  # likewise, for the first `CLOSEST` neighbours
     cited_by_count: CitationCounts  # neighbours that cite the paper
-    co_cited: (
-        Scores  # weighted sum of its co-citation cosines with the neighbours, in [0, 1]
-    )
-    coupled: (
-        Scores  # likewise, of bibliographic coupling; 0 if its references are unknown
-    )
+    # weighted sum of its co-citation cosines with the neighbours, in [0, 1]
+    co_cited: Scores
+    # likewise, of bibliographic coupling; 0 if its references are unknown
+    coupled: Scores
     neighbours: Rows  # those with known references, closest first; shape (neighbours,)
-    cited_neighbours: (
-        Rows  # those with known citations, closest first; shape (neighbours,)
-    )
+    # those with known citations, closest first; shape (neighbours,)
+    cited_neighbours: Rows
 
     def at(self, rows: Rows) -> Self:
         """Return the scores of other rows, 0 for rows without a score; `self.rows` must rise."""

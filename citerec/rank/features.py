@@ -663,9 +663,8 @@ def same_venue(papers: Papers, venue: str, rows: Rows) -> Scores:
     )
 
 
-MAX_VENUE_PAPERS = (
-    20_000  # whose references are counted: an even sample of a larger venue
-)
+# whose references are counted: an even sample of a larger venue
+MAX_VENUE_PAPERS = 20_000
 
 
 class VenueRates:

@@ -113,22 +113,18 @@ class LtrModel:
     """
 
     model: Any
-    features: tuple[str, ...] = (
-        NAMES  # that the model reads; the others are not computed
-    )
-    added: tuple[
-        Feature, ...
-    ] = ()  # features that are not citerec's own: the last columns
+    # that the model reads; the others are not computed
+    features: tuple[str, ...] = NAMES
+    # features that are not citerec's own: the last columns
+    added: tuple[Feature, ...] = ()
     neighbours: int = NEIGHBOURS  # of the expansion of its candidates
     calibration: Calibration | None = None  # None if its scores have no probabilities
     # sha256 of the rerankers, or names of objects, that it was trained with; empty if unknown
     rerankers: tuple[str, ...] = ()
-    retrievers: tuple[
-        str, ...
-    ] = ()  # that it was trained with besides BM25 and vectors
-    reads_reranker: bool = (
-        False  # whether the model reads the probabilities of a reranker
-    )
+    # that it was trained with besides BM25 and vectors
+    retrievers: tuple[str, ...] = ()
+    # whether the model reads the probabilities of a reranker
+    reads_reranker: bool = False
     is_default: bool = False  # whether it is the whole ranker of the package
 
     def __str__(self) -> str:

@@ -179,9 +179,8 @@ def seed_reasons(
     bm25: Bm25Retriever | None,
 ) -> tuple[Recommendation, ...]:
     """Add to each paper the reasons of the sources that found it, largest share of its score first."""
-    added: dict[
-        str, Sequence[float]
-    ] = {}  # what each source adds to the score of each candidate
+    # what each source adds to the score of each candidate
+    added: dict[str, Sequence[float]] = {}
     for name, hits in candidates.hits_by_source.items():
         points = WEIGHTS[name] * source_points(name, hits)
         scaled = replace(hits, scores=points.astype(np.float32))

@@ -78,9 +78,8 @@ class OpenReranker:
     weight: float  # against the previous order, in [0, 1]
     # what its scores depend on: weights, tokens, backend, precision
     settings: Mapping[str, Any]
-    weight_after_ranker: float = (
-        WEIGHT_AFTER_RANKER  # likewise, against the scores of a ranker
-    )
+    # likewise, against the scores of a ranker
+    weight_after_ranker: float = WEIGHT_AFTER_RANKER
     calibrated: bool = False  # whether a training calibrated its scores
     has_probability: bool = True  # whether a score means the same for every query
 

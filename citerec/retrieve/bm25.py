@@ -42,9 +42,8 @@ from citerec.types import Eligibility, Hits, Query
 
 # share of papers with an abstract below which function words are dropped from queries
 ABSTRACT_SHARE = 0.5
-WORTH_COMPILING = (
-    200  # queries after which the import of numba, about a second, has paid off
-)
+# queries after which the import of numba, about a second, has paid off
+WORTH_COMPILING = 200
 # words that a larger share of papers has are no reasons; in a small corpus some papers more
 COMMON = 0.05
 _FEW = 5

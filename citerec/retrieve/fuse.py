@@ -8,9 +8,8 @@ from citerec.config import RRF_K0, FuseConfig, FuseMethod
 from citerec.files.arrays import Floats, Numbers, Rows, Scores, concatenated
 from citerec.types import Hits
 
-_LEAST_SPREAD = (
-    1e-9  # least range of scores, as in ranx; a smaller range counts as this one
-)
+# least range of scores, as in ranx; a smaller range counts as this one
+_LEAST_SPREAD = 1e-9
 
 
 def fuse(

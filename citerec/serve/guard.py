@@ -113,9 +113,8 @@ class Guard:
         given = REQUEST_ID.fullmatch(headers.get("x-request-id", ""))
         request_id = given[0] if given else uuid4().hex[:16]
         scope.setdefault("state", {})["log"] = entry = {"id": request_id}
-        messages: list[
-            Message
-        ] = []  # the body, which is read before the application starts
+        # the body, which is read before the application starts
+        messages: list[Message] = []
 
         async def receive_body() -> Message:
             return messages.pop() if messages else await receive()

@@ -415,9 +415,8 @@ class CheckAnswer(BaseModel):
     found: int  # entries that the index has
     with_problem: int
     missing: list[str]  # entries that the index does not have: no error of theirs
-    findings: list[
-        dict[str, str]
-    ]  # problem, place, key, title, id, and text: the problem in words
+    # problem, place, key, title, id, and text: the problem in words
+    findings: list[dict[str, str]]
     corrections: str  # BibTeX: entries of the file with what the index states otherwise
 
 

@@ -35,9 +35,8 @@ from citerec.serve.guard import LOG, ProblemError
 
 T = TypeVar("T")
 DEFAULT = RecommendConfig(few_queries=True)
-MAX_VARIANTS = (
-    6  # recommenders of other settings than the default ones, which are open at once
-)
+# recommenders of other settings than the default ones, which are open at once
+MAX_VARIANTS = 6
 # 4: each waits for a process with limits, one that reads a hostile file, too
 THREADS = {"lookups": 2, "uploads": 4}
 RETRY_AFTER = "5"  # seconds

@@ -66,9 +66,8 @@ def train_all(
         places = index.models / name, index.models / f"{name}{NEW}"
         model = next((place for place in places if was_trained_so(place, plan)), None)
         for place in places if model else ():
-            TrainingState(
-                place
-            ).remove()  # a run may have failed, or been killed, as it did this
+            # a run may have failed, or been killed, as it did this
+            TrainingState(place).remove()
         log(
             f"{model} was trained with these settings already"
             if model

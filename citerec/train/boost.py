@@ -44,9 +44,8 @@ from citerec.train.settings import RankerTraining
 DEEP = 200  # ranks whose pairs count; a reference list needs more than the first rank
 PATIENCE = 30  # trees without a gain on dev until the training stops
 FOLDS = 3  # of the dev queries, if they are training data
-PRIOR = (
-    10.0  # strength of the default's calibration: that of so many cited papers, about
-)
+# strength of the default's calibration: that of so many cited papers, about
+PRIOR = 10.0
 # The probability that a feature group is disabled in a copy of a query. Lexical features are always enabled, since
 # every index has BM25. Graph and popularity are disabled together, as in an index without citations.
 MISSING = (
@@ -66,9 +65,8 @@ Measures = Mapping[str, float]  # f1@20 and mrr
 class RankerExamples:
     """The candidates of several queries, query by query, in first-stage order."""
 
-    matrix: (
-        Matrix  # shape (papers, features), columns as `FEATURES` and the added features
-    )
+    # shape (papers, features), columns as `FEATURES` and the added features
+    matrix: Matrix
     cited: Flags  # shape (papers,)
     sizes: Counts  # papers of each query, shape (queries,)
     gold: Counts  # cited papers of each query, retrieved or not, shape (queries,)
@@ -246,13 +244,11 @@ class IndexExamples:
     index: IndexFolder
     train: RankerExamples  # of train queries, without the models trained on their citations
     dev: RankerExamples  # complete candidate sets of dev queries
-    dev_teaches: (
-        bool  # whether there is such a model: then dev queries are training data, too
-    )
+    # whether there is such a model: then dev queries are training data, too
+    dev_teaches: bool
     reranker: str | None = None  # the reranker of the dev queries; None for none
-    added: tuple[
-        Feature, ...
-    ] = ()  # features that are not citerec's own; the same for each index
+    # features that are not citerec's own; the same for each index
+    added: tuple[Feature, ...] = ()
     # the dev queries as `recommend` has them: the citations of all earlier papers are known
     deployed: RankerExamples | None = None
 

@@ -289,9 +289,8 @@ class _Net:
     def save(self, folder: Path) -> Json:
         """Write the model, which transformers, sentence-transformers and citerec open; return what its card shows."""
         spec = self.parts.spec
-        self.parts.model.config._name_or_path = (
-            ""  # otherwise the local path of the base model
-        )
+        # otherwise the local path of the base model
+        self.parts.model.config._name_or_path = ""
         self.model.max_seq_length = spec.max_tokens
         self.model.cpu()
         self._averaged(self.parts.model)
@@ -401,9 +400,8 @@ def _trainer(
             texts: dict[int, str] = {}
             for row, paper in read.items():
                 text = encoder_text(paper, spec.form, net.parts.separator)
-                texts[row] = text.encode(
-                    errors="replace"
-                ).decode()  # unpaired surrogates
+                # unpaired surrogates
+                texts[row] = text.encode(errors="replace").decode()
             return super().__call__(
                 [
                     {name: texts[row] for name, row in example.items()}

@@ -84,12 +84,10 @@ from citerec.types import (
 
 BLOCK = 64  # queries that are searched, and whose candidates are in memory, at once
 NEGATIVES = 400  # sampled candidates per query that it does not cite, at most
-CITATION_LAG = (
-    5  # years; half of the queries do not know the newest citations, of 1 to so many
-)
-KNOWN_FRACTION = (
-    0.15  # of the train queries, which know half of their references, as with --cited
-)
+# years; half of the queries do not know the newest citations, of 1 to so many
+CITATION_LAG = 5
+# of the train queries, which know half of their references, as with --cited
+KNOWN_FRACTION = 0.15
 
 # (name, make) -> arrays, which an interrupted training may have saved
 ArrayCache = Callable[[str, Callable[[], trainer.Arrays]], trainer.Arrays]
@@ -330,9 +328,8 @@ class RankerReport:
     # F1@20 on the dev queries of the ranker in use before; None if that was not measured
     in_use: float | None
     after: Mapping[Variant, Measures]
-    is_better: (
-        bool  # on dev than the ranker in use before; false if that was not measured
-    )
+    # on dev than the ranker in use before; false if that was not measured
+    is_better: bool
 
 
 def train_ranker(

@@ -344,9 +344,8 @@ def train_reranker(
         def save(folder: Path) -> Json:
             """Write the model, which transformers, sentence-transformers and citerec open."""
             model = parts.model
-            model.config._name_or_path = (
-                ""  # otherwise the local path of the base model
-            )
+            # otherwise the local path of the base model
+            model.config._name_or_path = ""
             # By default sentence-transformers applies a sigmoid to the score of a single label.
             identity = "torch.nn.modules.linear.Identity"
             model.config.sentence_transformers = {"activation_fn": identity}

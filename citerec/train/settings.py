@@ -73,9 +73,8 @@ class ModelTraining(TrainingSettings):
     steps: Steps = 0
     batch: Batch = 32
     learning_rate: Rate = 2e-5
-    warmup: Share = (
-        0.1  # share of the updates in which the rate rises; then it falls linearly to 0
-    )
+    # share of the updates in which the rate rises; then it falls linearly to 0
+    warmup: Share = 0.1
     eval_steps: Count = 0  # updates between evaluations; 0 for each epoch
     dev_queries: Count = 200  # of an evaluation; 0: the last weights are saved
     dtype: Precision = Precision.AUTO
@@ -185,9 +184,8 @@ class RerankerTraining(ModelTraining):
     # Weight of the first-stage scores, standardised in each list, that are added to the logits: the model then learns
     # what the first stage does not know, as interpolation adds its scores later.
     first_stage_weight: Weight = 0.0
-    distill: Weight = (
-        0.0  # weight of the loss against the order by the encoder of the index
-    )
+    # weight of the loss against the order by the encoder of the index
+    distill: Weight = 0.0
     steps: Steps = 300_000
     eval_steps: Count = 10_000
     batch: Batch = 128
@@ -214,9 +212,8 @@ class RankerTraining(TrainingSettings):
     """The settings of the training of the learning-to-rank model."""
 
     queries: Queries = 2_000  # per index
-    dev_queries: Count = (
-        2_000  # per index, in memory with their candidates; 0: all trees are kept
-    )
+    # per index, in memory with their candidates; 0: all trees are kept
+    dev_queries: Count = 2_000
     retrievers: tuple[str, ...] = setting(
         (), "More first-stage retrievers: names that installed packages register."
     )

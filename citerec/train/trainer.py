@@ -438,9 +438,8 @@ def _watch(
             self.saved = monotonic()
 
         def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            control.should_evaluate = (
-                False  # at the end of an epoch it may be due twice
-            )
+            # at the end of an epoch it may be due twice
+            control.should_evaluate = False
             if state.is_world_process_zero:
                 log(str(_points(state.log_history, args.metric_for_best_model)[-1]))
 

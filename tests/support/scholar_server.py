@@ -102,23 +102,19 @@ class ScholarServer(ThreadingHTTPServer):
     def __init__(self, papers: Iterable[Mapping[str, Any]]) -> None:
         super().__init__(("127.0.0.1", 0), Answers)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
-        self.faults: list[
-            Fault | None
-        ] = []  # the answers of the next requests; None: as it should
+        # the answers of the next requests; None: as it should
+        self.faults: list[Fault | None] = []
         self.requests: list[Sent] = []
         self.keys: set[str] = set()  # the keys that it accepts; all if empty
         self.hidden: set[str] = set()  # papers that it does not know for now
         self.most_bytes = 10 * 2**20  # of an answer of /paper/batch
-        self.most_references = (
-            9999  # of an answer of /paper/batch; it leaves out the others
-        )
-        self.refused: list[
-            Mapping[str, Any]
-        ] = []  # what was answered to requests against the rules
+        # of an answer of /paper/batch; it leaves out the others
+        self.most_references = 9999
+        # what was answered to requests against the rules
+        self.refused: list[Mapping[str, Any]] = []
         self.unspeakable = ""  # a word that OpenAlex refuses for a reason of its own
-        self.budget: float | None = (
-            None  # dollars that are left to requests of OpenAlex without a key
-        )
+        # dollars that are left to requests of OpenAlex without a key
+        self.budget: float | None = None
         self.fill(papers)
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -40,9 +40,8 @@ class Source:
     # of a library of whole texts: works that so many of its papers cite become papers; 0 for none
     add_cited: int = 0
     workers: int = 2  # processes that read whole texts
-    scratch: Path | None = (
-        None  # for temporary files of large dumps; None: the system's
-    )
+    # for temporary files of large dumps; None: the system's
+    scratch: Path | None = None
 
     @property
     def folder(self) -> Path:

@@ -46,9 +46,8 @@ class DatasetFile:
     name: str  # its path in the download folder, and in the folder of `--from`
     urls: tuple[str, ...] = ()  # of the same file, tried in this order
     md5: str | None = None
-    archive: tuple[
-        str, ...
-    ] = ()  # URLs of a zip or tar file that contains it, likewise
+    # URLs of a zip or tar file that contains it, likewise
+    archive: tuple[str, ...] = ()
     member: str = ""  # its path in the archive
     aliases: tuple[str, ...] = ()  # alternative paths in the folder of `--from`
 
@@ -73,9 +72,8 @@ class Dataset:
     licence: str | None = None
     citation: str = ""
     stated: tuple[str, ...] = ()  # the sources of the facts above
-    prepare: Prepare | None = (
-        None  # (file, folder, progress) -> counts; None: files are unchanged
-    )
+    # (file, folder, progress) -> counts; None: files are unchanged
+    prepare: Prepare | None = None
     # of a public corpus, in place of `files`, which `--from` takes
     repositories: tuple[Repository, ...] = ()
     convert: Convert | None = None  # (files of each repository, folder) -> counts

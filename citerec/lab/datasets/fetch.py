@@ -52,9 +52,8 @@ class FetchConfig:
 
     source: Path | None = None  # a folder with its files; None for the network
     force: bool = False  # replace an existing dataset
-    archive: bool = (
-        False  # download the complete archive if the single file is not available
-    )
+    # download the complete archive if the single file is not available
+    archive: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,9 +78,8 @@ LAST = 9999
 SAMPLE = 20_000
 SEED = 0
 MIN_GOLD = 10  # train papers that a dev or test query of DBLP and PubMed cites at least
-CITEOMATIC_RULES = (
-    f"rules = {{ min_gold = {MIN_GOLD}, train_only = true }}"  # in the file of a row
-)
+# in the file of a row
+CITEOMATIC_RULES = f"rules = {{ min_gold = {MIN_GOLD}, train_only = true }}"
 
 Split = Callable[[Sequence[str], npt.NDArray[np.int32], Graph], Mapping[str, list[str]]]
 

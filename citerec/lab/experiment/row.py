@@ -121,23 +121,20 @@ class Experiment(Settings):
     system: Annotated[str, AfterValidator(_known_system)] = "bm25"
     known_graph: KnownGraph = CitationScope.TRAIN
     bm25: Bm25Config = Bm25Config()
-    encoder: Text | None = (
-        None  # the encoder of the index; None for an index without vectors
-    )
+    # the encoder of the index; None for an index without vectors
+    encoder: Text | None = None
     train: Text | None = None  # TOML settings of the training of the encoder
     trained_on: Text | None = None  # the training corpus, if it is another one
-    apart: tuple[
-        str, ...
-    ] = ()  # datasets whose test papers are held out of the training corpus
+    # datasets whose test papers are held out of the training corpus
+    apart: tuple[str, ...] = ()
     fuse: FuseConfig = FuseConfig()  # k0 of rrf, the weights of weighted
     reranker: Text | None = None  # a folder or a hub id; None for none
     train_reranker: Text | None = None  # TOML settings of its training
     rerank: Reranking = Reranking()
     ranker: Text | None = None  # a folder; None for the default model
     train_ranker: Text | None = None  # TOML settings of its training
-    ranker_corpora: tuple[
-        str, ...
-    ] = ()  # its training corpora; by default that of the row
+    # its training corpora; by default that of the row
+    ranker_corpora: tuple[str, ...] = ()
     pools: Pools | None = None  # of a row of kind "pools"
     expect: Mapping[str, Expected] = {}  # by `MEASURES`
     published: Mapping[str, float] = {}  # likewise

@@ -25,9 +25,8 @@ class Rules(Settings):
     """
 
     min_gold: int = Field(default=1, ge=1)  # gold citations of a query at least
-    train_only: bool = (
-        False  # restrict candidates and gold to the years of the train queries
-    )
+    # restrict candidates and gold to the years of the train queries
+    train_only: bool = False
 
 
 def restricted(index: IndexFolder, eval_set: EvalSet, rules: Rules) -> EvalSet:
