@@ -2127,12 +2127,17 @@ def test_references_of_a_pdf_may_hang_by_half_an_inch() -> None:
     assert len(found.cited.entries) == 6
 
 
-NO_LINES = [
-    "Technische Universität München",
-    "Zur Erlangung des Grades",
-    "bee@hive.org",
-]
-NO_LINES += ["Mémoire de fin d'études de Bea Bee", "A thesis submitted to the Senate"]
+NO_LINES = """Technische Universität München
+Zur Erlangung des Grades
+bee@hive.org
+Mémoire de fin d'études de Bea Bee
+A thesis submitted to the Senate
+University of the Hive
+Universität Bienenstadt
+Universidad de la Colmena
+Hive University
+School of Dances
+Institut für Bienenkunde""".split("\n")
 
 
 @pytest.mark.parametrize("text", NO_LINES)
@@ -2140,9 +2145,21 @@ def test_lines_of_a_title_page_are_no_titles(text: str) -> None:
     assert TITLE_PAGE.match(text)
 
 
-TITLES = ["Division of Labour in Hives", "Supervised Learning of Dances"]
-TITLES += ["University Rankings and the Choice of Students", "Mémoire d'une ruche"]
-TITLES += ["Gender and Power at the University", "École et abeilles", "Thesis Writing"]
+TITLES = """Division of Labour in Hives
+Supervised Learning of Dances
+University Rankings and the Choice of Students
+University Students and Sleep
+Universities in Transition
+Die Universität im Wandel
+Universität im Wandel
+Reforming the Public University
+Mémoire d'une ruche
+Gender and Power at the University
+École et abeilles
+Thesis Writing
+Schools of Bees in Flight
+School of Bees: How Swarms Learn
+DOI Links in Practice""".split("\n")
 
 
 @pytest.mark.parametrize("text", TITLES)

@@ -368,14 +368,16 @@ TITLE_PAGE = re.compile(
     | (?:vorgelegt|eingereicht|betreut|présentée?\s(?:par|à|en|pour)|soutenue?\s(?:par|le|en|à)|as\spart\sof)\b.*
     | (?:in\spartial\sful|for\sthe\s(?:degree|award)|zu[rm]\serlang).*
     | (?:academic|spring|fall|summer|winter)\s(?:year|term|semester)\b.*
-    | (?:bachelor|master|doctor|licenciate)\sof\s.* | (?:prof|dr)\.\s.*
-    | (?:faculty|school|department|institute?|college|chair)\s(?:of|for|für)\s.*
-    | (?:fakultät|lehrstuhl|fachbereich|(?:fach)?hochschule)\sfür\s.*
-    | (?:faculté|faculdade|facultad|facoltà|departamento|dipartimento|département|institut[eo]?|istituto)\sd.*
+    | (?:bachelor|master|doctor|licenciate)\sof\s[^:?]* | (?:prof|dr)\.\s.*
+    | (?:faculty|department|institute?|chair)\s(?:of|for|für)\s[^:?]* | (?:school|college)\sof\s[^:?]*
+    | (?:fakultät|lehrstuhl|fachbereich|(?:fach)?hochschule)\sfür\s[^:?]*
+    | (?:faculté|faculdade|facultad|facoltà|departamento|dipartimento|département|institut[eo]?|istituto)\sd[^:?]*
     | école\s(?:normale|nationale|polytechnique|doctorale|supérieure|centrale|publique)\b.*
-    | (?:technische\s|freie\s)?universit\S+(?:\s(?:of|d[aeiou]s?|zu)\b)?(?:\s\S+){1,3}
-    | (?:(?!(?:the|at|in|to|of|and|for)\b)\S+\s){1,3}(?:universit\w{0,3}|hochschule)
-    | .*(?:\S@\S+\.\w|https?:|\bdoi\b).*)$""",
+    | universi(?:ty\sof|t[àé]|tät|dade?|teit)\s(?!(?:als|as|com[eo]|e|en|et|i[mn]|och|und|y)\b)
+        [^\s:?]+(?:\s[^\s:?]+){0,3}
+    | (?:technische|freie)\suniversität\b.*
+    | (?:(?!(?:a|an|the|at|in|to|of|and|for)\b)[^\s:?]+\s){1,2}(?:universit\w{0,3}|hochschule)
+    | .*(?:\S@\S+\.\w|https?:|\bdoi:|\bdoi\.org).*)$""",
     re.IGNORECASE | re.VERBOSE,
 )
 
