@@ -59,7 +59,7 @@ docs/results.md | encoding with MiniLM | encode.citerec encode.sentence-transfor
 docs/results.md | one query, BM25 and vectors, ranked | latency.ranked.p50
 docs/results.md | whole process, one query, ranked, 4,552 papers | cold.ranked cold.ranked.memory
 docs/results.md | one query, BM25 | latency.bm25.p50
-docs/results.md | cross-encoder by torch, 256 + 256 tokens | rerank.torch rerank.sentence-transformers
+docs/results.md | cross-encoder by torch, 256 + 256 tokens | rerank.citerec rerank.sentence-transformers
 """
 )
 
