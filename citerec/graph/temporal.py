@@ -85,7 +85,7 @@ class GraphSnapshot:
 
     def citing(self, row: int) -> Rows:
         """Return the papers that are known to cite the paper at `row`, rising."""
-        rows = self.temporal.all_citers.citers(row)
+        rows = self.temporal.all_citers[row]
         return rows[self.is_citing(rows)]
 
     def references(self, row: int) -> Rows:

@@ -111,10 +111,6 @@ class CitedBy(Lists):
     # the years of the citing papers of each paper, rising, `UNDATED` last; shape (citations,)
     years: npt.NDArray[np.int16]
 
-    def citers(self, row: int) -> Rows:
-        """Return the rows of the papers that cite the paper at `row`, rising."""
-        return self[row]
-
     def sampled(self, rows: Rows) -> tuple[Rows, Counts]:
         """Return the citing papers of some papers one after the other, and the number of those of each.
 
@@ -157,7 +153,7 @@ class Graph(Lists):
     def cited_by(self, row: int) -> Rows:
         """Return the rows of the papers that cite the paper at `row`, rising; the graph must have its transpose."""
         assert self.transpose
-        return self.transpose.citers(row)
+        return self.transpose[row]
 
     def citation_counts(self) -> Counts:
         """Return how many papers of the index cite each paper, shape (papers,)."""

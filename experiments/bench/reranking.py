@@ -281,7 +281,7 @@ def _agreement(paths: dict[str, str]) -> list[Row]:
             goal="at least 0.995" if name == "citerec" else "",
         )
         for name, path in paths.items()
-        if name in ("citerec", "torch", "torch-float32")
+        if name in ("citerec", "float32")
     ]
 
 
